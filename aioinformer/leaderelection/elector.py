@@ -151,7 +151,7 @@ class LeaderElector:
         self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
         self._machine = self._attempts.machine
         self._random = random
-        self._watch = ObjectWatch(transport, name, namespace, self._take_event, random)
+        self._watch = ObjectWatch(transport, name, namespace, random, on_event=self._take_event)
         self._competing = False
         self._metrics = metrics
         self._name = f"{namespace}/{name}"

@@ -32,6 +32,7 @@ class ObjectWatch:
     """Watches one object, from a known version on.
 
     `on_event` is called with the object of each event, and whether it was deleted; it returns whether to try at once.
+    By default, each event asks for a try.
     """
 
     def __init__(
@@ -39,9 +40,9 @@ class ObjectWatch:
         transport: Transport,
         name: str,
         namespace: str,
-        on_event: Callable[[Mapping[str, Any], bool], bool],
         random: Callable[[], float],
         resource: Resource[Any] = LEASES,
+        on_event: Callable[[Mapping[str, Any], bool], bool] = lambda obj, deleted: True,
     ) -> None:
         self._subject = f"{resource.kind.lower()} {namespace}/{name}"
         self._watched = ListWatch(transport, resource, namespace, field_selector={"metadata.name": name})

@@ -4,9 +4,6 @@ The request names the shard. A server that does not support shards ignores this 
 objects of other shards are also dropped here, before they are cached. This costs network traffic, and the decoding of
 the metadata.
 
-    shards = shard_selectors(3)
-    informer = SharedIndexInformer(ShardedListWatch(transport, PODS, shards[replica]))
-
 In a watch, a bookmark replaces the events of dropped objects that arrive together, so that the version still advances.
 If such events are frequent, one bookmark replaces those of 0.1 s: most of what an event costs comes after this module.
 During a streaming list they are removed: its objects have no order, and an ordinary bookmark would end it.
@@ -209,7 +206,7 @@ class _ShardResponse:
         self._initial = options.send_initial_events
         self._max_frame = options.max_frame
         self._slicer = Slicer()
-        self.status, self.headers = response.status, response.headers
+        self.status, self.headers, self.close = response.status, response.headers, response.close
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the filtered body, one chunk for each chunk that arrives."""
@@ -223,10 +220,6 @@ class _ShardResponse:
                 self._timer.cancel()
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()  # otherwise asyncio closes it later, in a task without an owner
-
-    async def close(self) -> None:
-        """Close the response."""
-        await self._response.close()
 
     async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         values = ValueStream(self._max_frame)

@@ -133,13 +133,12 @@ class Membership:
         self._options = ring.options
         first = Ring((Slot(),) * ring.slots, ring.by)
         self._member = Member(self.name, f"{self.name}_{uuid4().hex}", self._options, first)
-        own = Client(InLane(transport_of(transport), "lease"), namespace=ring.namespace, retry=False)
+        direct = transport_of(transport)
+        own = Client(InLane(direct, "lease"), namespace=ring.namespace, retry=False)
         self._leases = own.resource(LEASES, decoder=decode_lease)
         self._objects = own.resource(CONFIG_MAPS, decoder=decode_lease)
         #: Each event makes the next look an early one. The watch is not needed for anything else.
-        self._watch = ObjectWatch(
-            transport_of(transport), ring.object, ring.namespace, lambda obj, deleted: True, random, CONFIG_MAPS
-        )
+        self._watch = ObjectWatch(direct, ring.object, ring.namespace, random, CONFIG_MAPS)
         self.wake = self._watch.wake
         self._timer: asyncio.TimerHandle | None = None
         self._working: set[int] = set()
