@@ -172,9 +172,7 @@ class Slicer:
 def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any]) -> None:
     """Empty a dict in time slices: to free a large one at once would block the event loop. Callable from any thread.
 
-    Args:
-        loop: runs the slices. If it is closed, nothing is done.
-        items: the dict, to which the caller keeps no other reference.
+    The caller keeps no other reference to the dict. If the loop is closed, nothing is done.
     """
 
     def go_on() -> None:
@@ -450,10 +448,3 @@ def uncancel(task: asyncio.Task[Any]) -> None:
     """Withdraw all requests to cancel a task."""
     while task.cancelling():
         task.uncancel()
-
-
-def collapsed(error: BaseException) -> BaseException:
-    """Return the exception in a group of one, at any depth; return any other exception unchanged."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

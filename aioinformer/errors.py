@@ -420,3 +420,10 @@ def _phrase(status: int) -> str:
 
 def _cut(text: object) -> str:
     return str(text or "")[:_MAX_LENGTH]
+
+
+def collapsed(error: BaseException) -> BaseException:
+    """Return the exception in a group of one, at any depth; return any other exception unchanged."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

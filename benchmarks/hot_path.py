@@ -14,7 +14,8 @@ from harness import Question, run
 
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, DeltaType
-from aioinformer.reflector.watch_decoder import ValueStream, decode_watch_line
+from aioinformer.reflector.value_stream import ValueStream
+from aioinformer.reflector.watch_decoder import decode_watch_line
 from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport

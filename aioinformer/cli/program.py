@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from aioinformer.cli.output.line_writer import LineWriter
 from aioinformer.cli.output.stderr_log import log_to_stderr
 from aioinformer.cli.shutdown import GRACE, shutdown
-from aioinformer.concurrency import collapsed
-from aioinformer.errors import UsageError
+from aioinformer.errors import UsageError, collapsed
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from aioinformer.concurrency import ENDING, Owner, TaskGroup, collapsed
-from aioinformer.errors import UsageError
+from aioinformer.concurrency import ENDING, Owner, TaskGroup
+from aioinformer.errors import UsageError, collapsed
 from aioinformer.factory.memory import MemoryLimit, memory_of
 from aioinformer.informer.options import Making, merge_indexers
 from aioinformer.informer.outages import Outages

@@ -244,11 +244,7 @@ class InformerCache(Generic[T]):
         """
         await self._synced.wait()
 
-    async def wait_for_resource_version(
-        self,
-        resource_version: str,
-        timeout: float | None = 30.0,  # noqa: ASYNC109 - an outage must not block a controller for ever
-    ) -> None:
+    async def wait_for_resource_version(self, resource_version: str, timeout: float | None = 30.0) -> None:
         """Wait until the cache contains everything up to a version, for example of your own write.
 
         The versions of Kubernetes' own servers are numbers, and any later version ends the wait. Versions of other
@@ -281,36 +277,21 @@ class InformerCache(Generic[T]):
             await self._versions.wait(resource_version)
 
     @overload
-    async def wait_for(
-        self,
-        key: str,
-        predicate: None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> T: ...
+    async def wait_for(self, key: str, predicate: None = None, timeout: float | None = None) -> T: ...
 
     @overload
     async def wait_for(
-        self,
-        key: str,
-        predicate: Callable[[T | None], Any],
-        timeout: float | None = None,  # noqa: ASYNC109
+        self, key: str, predicate: Callable[[T | None], Any], timeout: float | None = None
     ) -> T | None: ...
 
     @overload
-    async def wait_for(
-        self,
-        written: Any,
-        /,
-        *,
-        gone: bool = False,
-        timeout: float | None = 30.0,  # noqa: ASYNC109
-    ) -> T | None: ...
+    async def wait_for(self, written: Any, /, *, gone: bool = False, timeout: float | None = 30.0) -> T | None: ...
 
     async def wait_for(
         self,
         key: Any,
         predicate: Callable[[T | None], Any] | None = None,
-        timeout: float | None = _UNSET,  # noqa: ASYNC109 - most callers need it
+        timeout: float | None = _UNSET,
         *,
         gone: bool = False,
     ) -> T | None:
@@ -358,12 +339,7 @@ class InformerCache(Generic[T]):
         async with self._deadlines.limit(limit, lambda: f"{self.name}: {key} {missed} within {limit} s"):
             return await self._keys.wait(key, wanted)
 
-    async def _wait_for_write(
-        self,
-        written: Any,
-        timeout: float | None,  # noqa: ASYNC109
-        gone: bool,
-    ) -> T | None:
+    async def _wait_for_write(self, written: Any, timeout: float | None, gone: bool) -> T | None:
         check_resource(written, self.resource)
         write = write_of(written, self._key_of_uid)
         shown = self.expect(write, written if write.version else None, gone=gone)

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX
-from aioinformer.concurrency import ENDING, Owner, collapsed, running_loop
-from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
+from aioinformer.concurrency import ENDING, Owner, running_loop
+from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError, collapsed
 from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
 from aioinformer.informer.observed import ObservedInformer

@@ -9,8 +9,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from aioinformer.concurrency import TaskGroup, collapsed
-from aioinformer.errors import UsageError
+from aioinformer.concurrency import TaskGroup
+from aioinformer.errors import UsageError, collapsed
 from aioinformer.logs import get_logger
 from aioinformer.reflector.options import check_seconds
 

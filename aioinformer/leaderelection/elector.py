@@ -26,7 +26,7 @@ from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.leaderelection.lock import LeaseAttempts, LeaseLock
-from aioinformer.leaderelection.watch import LeaseWatch
+from aioinformer.leaderelection.watch import ObjectWatch
 from aioinformer.logs import get_logger
 from aioinformer.metrics.statistics import ElectorStatistics
 from aioinformer.reflector.options import check_metrics
@@ -151,7 +151,7 @@ class LeaderElector:
         self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
         self._machine = self._attempts.machine
         self._random = random
-        self._watch = LeaseWatch(transport, name, namespace, self._take_event, random)
+        self._watch = ObjectWatch(transport, name, namespace, random, on_event=self._take_event)
         self._competing = False
         self._metrics = metrics
         self._name = f"{namespace}/{name}"

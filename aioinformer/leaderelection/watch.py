@@ -1,6 +1,6 @@
-"""The watch of a Lease by its candidates, the leader included: it reports changes, and wakes a candidate for a try.
+"""The watch of one object, such as a Lease by its candidates: it reports changes, and wakes its owner for a try.
 
-Without the watch, candidates notice a change at their next try, after the retry period.
+Without the watch, the owner notices a change at its next try, after the retry period.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from aioinformer.reflector.watch_events import DELETED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport
 
 #: Seconds until another watch is requested after the server has refused one (403), or one has crashed.
@@ -27,10 +28,11 @@ _REFUSED: Final = 300.0
 _log = get_logger("aioinformer.leaderelection")
 
 
-class LeaseWatch:
-    """Watches one Lease, from a known version on.
+class ObjectWatch:
+    """Watches one object, from a known version on.
 
-    `on_event` is called with the Lease of each event, and whether it was deleted; it returns whether to try at once.
+    `on_event` is called with the object of each event, and whether it was deleted; it returns whether to try at once.
+    By default, each event asks for a try.
     """
 
     def __init__(
@@ -38,11 +40,12 @@ class LeaseWatch:
         transport: Transport,
         name: str,
         namespace: str,
-        on_event: Callable[[Mapping[str, Any], bool], bool],
         random: Callable[[], float],
+        resource: Resource[Any] = LEASES,
+        on_event: Callable[[Mapping[str, Any], bool], bool] = lambda obj, deleted: True,
     ) -> None:
-        self._subject = f"lease {namespace}/{name}"
-        self._lease = ListWatch(transport, LEASES, namespace, field_selector={"metadata.name": name})
+        self._subject = f"{resource.kind.lower()} {namespace}/{name}"
+        self._watched = ListWatch(transport, resource, namespace, field_selector={"metadata.name": name})
         self._on_event = on_event
         self._random = random
         self._wake = asyncio.Event()
@@ -57,6 +60,10 @@ class LeaseWatch:
         """
         if version and not self._owner.running and asyncio.get_running_loop().time() >= self._refused_until:
             self._owner.start(lambda: self._run(version), f"watch of {self._subject}")
+
+    def wake(self) -> None:
+        """Let the wait return, or the next one."""
+        self._wake.set()
 
     async def wait(self, seconds: float) -> None:
         """Return when an event asks for a try at once, at the latest after `seconds`."""
@@ -75,7 +82,7 @@ class LeaseWatch:
 
     async def _run(self, version: str) -> None:
         try:
-            async with RetryWatcher(self._lease, version, decoder=decode_lease, random=self._random) as events:
+            async with RetryWatcher(self._watched, version, decoder=decode_lease, random=self._random) as events:
                 async for event in events:
                     if self._on_event(event.object, event.type == DELETED):
                         self._wake.set()
@@ -87,6 +94,6 @@ class LeaseWatch:
             level = _log.debug if self._refusal_logged else _log.info
             self._refusal_logged = True
             level("%s cannot be watched: %s; changes are noticed after the retry period", self._subject, error)
-        except Exception:  # the candidate competes without the watch
+        except Exception:  # its owner goes on without the watch
             self._refused_until = asyncio.get_running_loop().time() + _REFUSED
             _log.exception("the watch of %s failed; another starts in %g s", self._subject, _REFUSED)

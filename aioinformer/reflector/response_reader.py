@@ -33,7 +33,8 @@ from aioinformer.reflector.protocol.messages import (
     Send,
     Watched,
 )
-from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_lines, decode_watch_line
+from aioinformer.reflector.value_stream import ValueStream
+from aioinformer.reflector.watch_decoder import decode_event_in_steps, decode_lines, decode_watch_line
 from aioinformer.transport.list_parser import ListParser, status_error
 
 if TYPE_CHECKING:

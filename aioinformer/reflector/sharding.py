@@ -4,9 +4,6 @@ The request names the shard. A server that does not support shards ignores this 
 objects of other shards are also dropped here, before they are cached. This costs network traffic, and the decoding of
 the metadata.
 
-    shards = shard_selectors(3)
-    informer = SharedIndexInformer(ShardedListWatch(transport, PODS, shards[replica]))
-
 In a watch, a bookmark replaces the events of dropped objects that arrive together, so that the version still advances.
 If such events are frequent, one bookmark replaces those of 0.1 s: most of what an event costs comes after this module.
 During a streaming list they are removed: its objects have no order, and an ordinary bookmark would end it.
@@ -17,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -26,7 +23,7 @@ import msgspec
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import ApiError, DecodeError, FrameTooLarge
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.watch_decoder import ValueStream
+from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
 from aioinformer.resources.keys import metadata_field, metadata_of
 from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, finish, outline
@@ -42,6 +39,7 @@ if TYPE_CHECKING:
     from aioinformer.resources.shards import ShardSelector
     from aioinformer.transport import Response, Transport
     from aioinformer.transport.auth.credentials import Connection
+    from aioinformer.transport.json_scanner import Wanted
 
 
 T = TypeVar("T")
@@ -62,12 +60,7 @@ class ShardedListWatch(ListWatch[T]):
         resource: the resource to list.
         shard: selects the objects.
 
-        namespace: "" for all namespaces.
-        label_selector: is applied by the server.
-        field_selector: is applied by the server.
-        tweak: changes the options of every list and watch in place.
-
-        metadata_only: request PartialObjectMetadata.
+        namespace, label_selector, field_selector, tweak, metadata_only: as for `ListWatch`.
         of_owner: an object belongs to the shard of the uid of its controller. The server cannot select these objects.
 
     Attributes:
@@ -76,8 +69,7 @@ class ShardedListWatch(ListWatch[T]):
             shards.
 
     Raises:
-        SelectorError: a selector cannot be parsed.
-        UsageError: a namespace is given for a cluster-scoped resource.
+        UsageError: as `ListWatch`.
     """
 
     def __init__(
@@ -179,8 +171,8 @@ class _Line(msgspec.Struct, gc=False):
     object: _Object
 
 
-_decode_whole_object = msgspec.json.Decoder(_Object).decode
-_decode_whole_line = msgspec.json.Decoder(_Line).decode
+_decode_object = msgspec.json.Decoder(_Object).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 #: The members of objects and events that are read.
 _OBJECT = {
@@ -189,36 +181,11 @@ _OBJECT = {
         "annotations": {INITIAL_EVENTS_END: None},
     }
 }
+_INITIAL_END: Final = INITIAL_EVENTS_END.encode()
+_EVENT = {"type": None, "object": _OBJECT}
 _CHANGES: Final = (ADDED, MODIFIED, DELETED)
 _BOOKMARK: Final = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":%b}}}\n'
-_EVENT = {"type": None, "object": _OBJECT}
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
-
-
-def _decode_object(raw: bytes) -> _Object:
-    try:
-        return _decode_whole_object(raw)
-    except RecursionError as error:  # servers accept objects that are nested too deeply for the decoder
-        if len(raw) > LARGE:
-            raise Heavy from error
-        return _decode_whole_object(finish(outline(raw, _OBJECT)))
-
-
-def _decode_line(line: bytes) -> _Line:
-    try:
-        return _decode_whole_line(line)
-    except RecursionError as error:
-        if len(line) > LARGE:
-            raise Heavy from error
-        return _decode_whole_line(finish(outline(line, _EVENT)))
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        _decode_any(line)
-    except (*_UNREADABLE, RecursionError):
-        return False
-    return True
 
 
 class _ShardResponse:
@@ -228,6 +195,8 @@ class _ShardResponse:
         self._owner = owner
         self._response = response
         self._watch = options.watch
+        self._wanted: Wanted = _EVENT if options.watch else _OBJECT
+        self._end = b"\n" if options.watch else b""
         #: The version of the last dropped event of a watch, if neither a bookmark nor a later event has shown it yet.
         self._passed = ""
         #: When a bookmark was passed on for dropped events alone, and the timer of the next one.
@@ -237,14 +206,7 @@ class _ShardResponse:
         self._initial = options.send_initial_events
         self._max_frame = options.max_frame
         self._slicer = Slicer()
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
+        self.status, self.headers, self.close = response.status, response.headers, response.close
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the filtered body, one chunk for each chunk that arrives."""
@@ -259,61 +221,68 @@ class _ShardResponse:
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()  # otherwise asyncio closes it later, in a task without an owner
 
-    async def close(self) -> None:
-        """Close the response."""
-        await self._response.close()
-
     async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        values, broken = ValueStream(self._max_frame), False
+        values = ValueStream(self._max_frame)
         async for chunk in chunks:
-            if broken:
-                yield chunk  # the reader of the response reports the broken value
-                continue
             left = bytearray()
             try:
                 usual = partial(self._filter_usual_line, left)
-                for line in values.read(chunk, self._filter_line, self._filter_line_in_steps, usual):
+                for line in values.read(chunk, self._filter, self._filter_in_steps, usual):
                     if line:
                         left += line
                     await self._slicer.pause()
             except FrameTooLarge:
                 raise
             except DecodeError:
-                broken = True
-                left += self._bookmark() + values.unread()
+                yield bytes(left + self._bookmark() + values.unread())
+                async for rest in chunks:  # the reader of the response reports the broken value
+                    yield rest
+                return
             if self._passed and (left or self._is_due()):
                 left += self._bookmark()
             if left:
                 yield bytes(left)
         if self._passed:
             yield self._bookmark()
-        if not broken and (rest := values.unread()):  # a truncated event
+        if rest := values.unread():  # a truncated event
             yield rest
 
     def _filter_usual_line(self, left: bytearray, data: bytes, at: int, end: int) -> int:
         """Add a line to what is left, if it is, and return the offset of the next line; `at` if it is not usual."""
         line = data[at:end]
         try:
-            left += self._filter_event(_decode_whole_line(line), line)
+            left += self._filter_event(_decode_line(line), line)
         except (*_UNREADABLE, RecursionError):
             return at
         return end + 1
 
-    def _filter_line(self, line: bytes) -> bytes:
+    def _filter(self, raw: bytes) -> bytes:
+        """Return what is passed on of an event of a watch, or an item of a list; b"" if it belongs to another shard."""
         try:
-            event = _decode_line(line)
+            try:
+                return self._filter_shown(raw, raw)
+            except RecursionError as error:  # servers accept objects that are nested too deeply for the decoder
+                if len(raw) > LARGE:
+                    raise Heavy from error
+                return self._filter_shown(raw, finish(outline(raw, self._wanted)))
         except _UNREADABLE as error:
-            if _is_whole(line):
-                return line + b"\n"
-            raise _Unreadable(line) from error
-        return self._filter_event(event, line)
+            with suppress(*_UNREADABLE, RecursionError):
+                _decode_any(raw)
+                return raw + self._end  # it is JSON, and the reader of the response reports it
+            raise _Unreadable(raw) from error
 
-    def _filter_line_in_steps(self, line: bytes) -> Steps[bytes]:
-        shown = yield from outline(line, _EVENT)
+    def _filter_in_steps(self, raw: bytes) -> Steps[bytes]:
+        shown = yield from outline(raw, self._wanted)
         try:
-            return self._filter_event(_decode_whole_line(shown), line)
+            return self._filter_shown(raw, shown)
         except _UNREADABLE:
-            return line + b"\n"
+            return raw + self._end
+
+    def _filter_shown(self, raw: bytes, shown: bytes) -> bytes:
+        """Do the same as `_filter`, by the members that are shown."""
+        if self._watch:
+            return self._filter_event(_decode_line(shown), raw)
+        return raw if self._owner.includes(_decode_object(shown).metadata) else b""
 
     def _filter_event(self, event: _Line, line: bytes) -> bytes:
         metadata = event.object.metadata
@@ -325,23 +294,18 @@ class _ShardResponse:
                 return b""
             if version:  # the version of this event is a later one
                 self._passed = ""
-        elif (
-            event.type == BOOKMARK
-            and metadata is not None
-            and INITIAL_EVENTS_END.encode() in bytes(metadata.annotations)
-        ):
-            self._initial = False
+        elif event.type == BOOKMARK and metadata is not None:
+            self._initial = self._initial and _INITIAL_END not in bytes(metadata.annotations)
         return (self._bookmark() if self._passed else b"") + line + b"\n"
 
     def _is_due(self) -> bool:
         """Return whether a bookmark is due although nothing else is passed on; otherwise, a timer is set."""
-        if self._timer is not None:
-            return False
         loop = asyncio.get_running_loop()
         if self._nudge is None or loop.time() >= self._shown_at + _BETWEEN:
             self._shown_at = loop.time()
             return True
-        self._timer = loop.call_at(self._shown_at + _BETWEEN, self._on_timer, self._nudge)
+        if self._timer is None:
+            self._timer = loop.call_at(self._shown_at + _BETWEEN, self._on_timer, self._nudge)
         return False
 
     def _on_timer(self, nudge: Callable[[], None]) -> None:
@@ -354,7 +318,7 @@ class _ShardResponse:
         return _BOOKMARK % msgspec.json.encode(version) if version else b""
 
     async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        parser = ListParser(self._filter_item, self._max_frame, in_steps=self._filter_item_in_steps)
+        parser = ListParser(self._filter, self._max_frame, in_steps=self._filter_in_steps)
         try:
             yield b'{"items":['
             between = b""
@@ -378,22 +342,6 @@ class _ShardResponse:
             raise
         except (ApiError, DecodeError):
             return  # the reader of the response detects that the list is truncated
-
-    def _filter_item(self, raw: bytes) -> bytes:
-        """Return the item; b"" if it belongs to another shard."""
-        try:
-            metadata = _decode_object(raw).metadata
-        except _UNREADABLE as error:
-            raise _Unreadable(raw) from error
-        return raw if self._owner.includes(metadata) else b""
-
-    def _filter_item_in_steps(self, raw: bytes) -> Steps[bytes]:
-        shown = yield from outline(raw, _OBJECT)
-        try:
-            metadata = _decode_whole_object(shown).metadata
-        except _UNREADABLE as error:
-            raise _Unreadable(raw) from error
-        return raw if self._owner.includes(metadata) else b""
 
 
 class _Unreadable(DecodeError):

@@ -1,8 +1,4 @@
-"""`RingInformers`: the informers of a manager that shares a ring. They cache the objects of some slots, or all objects.
-
-Objects of other slots are dropped on arrival, by their metadata. A server that supports shards does not even send them,
-if the hash is that of the object itself; of owned objects, only the client knows the slot of the owner.
-"""
+"""`RingInformers`: the informers of a manager that shares a ring. They cache the objects of some slots, or all."""
 
 from __future__ import annotations
 

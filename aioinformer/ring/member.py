@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from aioinformer.errors import AioinformerError, ApiError, UsageError
 from aioinformer.resources.versions import version_number
-from aioinformer.ring.table import By, Entry, Ring, RingDamaged, Slot, decode, planned
+from aioinformer.ring.table import NO_RING, Entry, Ring, RingDamaged, Slot, decode, planned
 
 if TYPE_CHECKING:
     from aioinformer.leaderelection.lease import LeaderElectionOptions
@@ -44,19 +44,15 @@ class RingRefused(UsageError):
     """This replica cannot take part in the ring as it is configured."""
 
 
-class CreateLease(NamedTuple):
-    """Create the own Lease."""
-
-
 class ReadLease(NamedTuple):
     """Read the own Lease."""
 
 
-class RenewLease(NamedTuple):
-    """Write the own Lease, provided that it has this version still."""
+class WriteLease(NamedTuple):
+    """Create the own Lease, or renew it, provided that it has this uid and version still."""
 
-    uid: str
-    version: str
+    uid: str = ""
+    version: str = ""
 
 
 class DeleteLease(NamedTuple):
@@ -75,7 +71,7 @@ class WriteRing(NamedTuple):
     version: str = ""
 
 
-LeaseRequest: TypeAlias = CreateLease | ReadLease | RenewLease
+LeaseRequest: TypeAlias = ReadLease | WriteLease
 Write: TypeAlias = DeleteLease | WriteRing
 Answer: TypeAlias = Mapping[str, Any] | AioinformerError
 
@@ -102,12 +98,11 @@ class Member:
         name: of the replica and its Lease, unique in the ring.
         holder: identifies the process: the name and a random part. It is the holder of the Lease.
         times: of the Lease; see `LeaderElectionOptions`.
-        slots: how many the ring has.
-        by: what is hashed.
+        first: the ring without members that is written if there is none.
 
     Attributes:
         name, holder: as given.
-        ring: the ring that was read last; None if there is none that can be used.
+        ring: the ring that was read last; `NO_RING` if there is none that can be used.
         version: the resourceVersion of the ring object that was read last; "" for none.
         mine: the slots that this replica owns; see `deadline`.
         busy: the slots in which something runs. Set it before `next_write`.
@@ -118,25 +113,25 @@ class Member:
         unowned: slot -> since when no living member begins work in it, as far as is known.
     """
 
-    def __init__(self, name: str, holder: str, times: LeaderElectionOptions, slots: int, by: By) -> None:
+    def __init__(self, name: str, holder: str, times: LeaderElectionOptions, first: Ring) -> None:
         self.name = name
         self.holder = holder
-        self.ring: Ring | None = None
+        self.ring = NO_RING
         self.mine: dict[int, Slot] = {}
         self.busy: set[int] = set()
         self.leaving = self.left = False
         self.problem = ""
         self.seen: dict[str, SeenLease] = {}
         self.unowned: dict[int, float] = {}
+        self.version = ""
         self._times = times
-        self._slots = slots
-        self._by = by
+        self._first = first
+        #: The uid and the version of the own Lease; a Lease without a known version must be read.
         self._lease = self._lease_version = ""
-        self._lease_unread = False
         self._renewed_at = _NEVER
         self._former: set[str] = set()
-        self._absent = False
-        self._uid = self.version = ""
+        #: Of the ring object that was read last; "" if there is none, and None if that is not known.
+        self._uid: str | None = None
         #: The epoch of the ring object that was read last, and the highest of all.
         self._epoch_here = self._epoch = -1
         self._ring_since = self._read_at = _NEVER
@@ -144,8 +139,8 @@ class Member:
         self._turn = 0.0
         #: Slots that were given up -> the version on which the write was based.
         self._given_up: dict[int, str] = {}
+        #: Members whose Lease is missing, by name and uid -> since when; always, if this replica has deleted it.
         self._missing: dict[tuple[str, str], float] = {}
-        self._dead: set[tuple[str, str]] = set()
 
     # What this replica may do.
 
@@ -159,10 +154,8 @@ class Member:
         return slot in self.mine and not self.mine[slot].to
 
     def _refresh(self) -> None:
-        self.mine = {}
-        if self.ring is not None and self._lease and not self.leaving:
-            owned = self.ring.owned(self.name, self._lease)
-            self.mine = {slot: each for slot, each in owned.items() if slot not in self._given_up}
+        owned = self.ring.owned(self.name, self._lease) if self._lease and not self.leaving else {}
+        self.mine = {slot: each for slot, each in owned.items() if slot not in self._given_up}
 
     def leave(self) -> None:
         """Begin to leave the ring. Nothing of this replica may run any more."""
@@ -173,38 +166,32 @@ class Member:
 
     def lease_request(self) -> LeaseRequest:
         """Return what to send about the own Lease now."""
-        if not self._lease:
-            return CreateLease()
-        return ReadLease() if self._lease_unread else RenewLease(self._lease, self._lease_version)
+        return ReadLease() if self._lease and not self._lease_version else WriteLease(self._lease, self._lease_version)
 
     def lease_answered(self, request: LeaseRequest, answer: Answer, sent: float) -> None:
         """Take the answer to a request about the own Lease into account; `sent` is when the request was sent."""
-        if isinstance(request, RenewLease) and request.uid != self._lease:
+        if isinstance(request, WriteLease) and request.uid not in ("", self._lease):
             return  # it was lost meanwhile
         if isinstance(answer, AioinformerError):
-            status = answer.status if isinstance(answer, ApiError) else 0
-            if status == 404:
+            if (status := status_of(answer)) == 404:
                 self._lose()
-            self._lease_unread = status == 409 and bool(self._lease)
+            elif status == 409:
+                self._lease_version = ""
             return
         uid, version = _identity(answer)
-        if isinstance(request, CreateLease) and not self._lease:
-            self._lease, self._lease_version, self._renewed_at = uid, version, sent
-        elif uid != self._lease:
+        if uid != self._lease and (self._lease or isinstance(request, ReadLease)):
             self._lose()
-        elif isinstance(request, ReadLease):
-            self._lease_version, self._lease_unread = version, False
-        else:
-            self._lease_version = version
+            return
+        self._lease, self._lease_version = uid, version
+        if isinstance(request, WriteLease):
             self._renewed_at = max(self._renewed_at, sent)
         self._refresh()
 
     def _lose(self) -> None:
         """End this life: the Lease is gone. Another replica may have seen that at once."""
-        if self._lease:
-            self._former.add(self._lease)
+        self._former.add(self._lease)
         self._lease = self._lease_version = ""
-        self._lease_unread, self._renewed_at = False, _NEVER
+        self._renewed_at = _NEVER
         self._refresh()
 
     # Observations.
@@ -215,27 +202,24 @@ class Member:
         Raises:
             RingRefused: the ring has another form than this replica is configured for.
         """
-        if isinstance(answer, ApiError) and answer.status == 404:
-            self.ring, self._absent, self.problem = None, True, ""
-            self._uid = self.version = ""
-        elif isinstance(answer, AioinformerError):
-            return  # what was known counts until the deadline
-        else:
+        if status_of(answer) == 404:
+            self.ring = NO_RING
+            self._uid = self.version = self.problem = ""
+        elif not isinstance(answer, AioinformerError):  # otherwise, what was known counts until the deadline
             self._take(answer, sent, now)
         self._refresh()
 
     def _take(self, answer: Mapping[str, Any], sent: float, now: float) -> None:
         uid, version = _identity(answer)
-        self._absent = False
         if uid != self._uid:
             self._uid, self._ring_since, self._epoch_here = uid, now, -1
             self._given_up.clear()
         elif version == self.version:
-            self._read_at = max(self._read_at, sent) if self.ring is not None else self._read_at
+            self._read_at = max(self._read_at, sent) if self.ring.slots else self._read_at
             return
         elif version_number(version) < version_number(self.version):
             return  # an answer that was overtaken
-        self.version, self.ring, self.problem = version, None, ""
+        self.version, self.ring, self.problem = version, NO_RING, ""
         try:
             ring = decode(answer)
             if ring.epoch <= self._epoch_here:
@@ -243,10 +227,12 @@ class Member:
         except RingDamaged as error:
             self.problem = str(error)
             return
-        if (len(ring.slots), ring.by) != (self._slots, self._by):
+        first = self._first
+        if (len(ring.slots), ring.by) != (len(first.slots), first.by):
             raise RingRefused(
-                f"the ring has {len(ring.slots)} slots by {ring.by}, and this replica is configured for {self._slots} "
-                f"by {self._by}; configure the same, or scale all replicas to 0 and delete the ConfigMap"
+                f"the ring has {len(ring.slots)} slots by {ring.by}, and this replica is configured for "
+                f"{len(first.slots)} by {first.by}; configure the same, or scale all replicas to 0 and delete the "
+                "ConfigMap"
             )
         self.ring, self._read_at, self._turn = ring, sent, _turn(ring, self.name)
         self._epoch_here, self._epoch = ring.epoch, max(self._epoch, ring.epoch)
@@ -268,21 +254,15 @@ class Member:
             holder, (uid, version), name = spec.get("holderIdentity"), _identity(lease), lease["metadata"]["name"]
             seen = before.get(name)
             if seen is None or seen.uid != uid:
-                seen = SeenLease(
-                    uid,
-                    version,
-                    str(holder or ""),
-                    int(spec.get("leaseDurationSeconds") or self._times.lease_duration),
-                    now,
-                )
+                seconds = int(spec.get("leaseDurationSeconds") or self._times.lease_duration)
+                seen = SeenLease(uid, version, str(holder or ""), seconds, now)
             elif seen.version != version:
                 seen.version, seen.since, seen.changes = version, now, seen.changes + 1
             self.seen[name] = seen
         self._check_own_name()
-        current = {(name, entry.lease) for name, entry in self.ring.members.items()} if self.ring is not None else set()
+        current = {(name, entry.lease) for name, entry in self.ring.members.items()}
         listed = {(name, seen.uid) for name, seen in self.seen.items()}
         self._missing = {each: self._missing.get(each, now) for each in current - listed}
-        self._dead &= current
         self._note_unowned(now)
 
     def _check_own_name(self) -> None:
@@ -291,7 +271,7 @@ class Member:
             return
         if own.holder == self.holder:  # the answer to its creation was lost
             if not self._lease and own.uid not in self._former:
-                self._lease, self._lease_version, self._lease_unread = own.uid, own.version, False
+                self._lease, self._lease_version = own.uid, own.version
         elif own.changes > 1:  # the first may be the last one of a process that has ended
             raise RingRefused(
                 f"another process, {own.holder}, is the member {self.name} of this ring; give each replica a name of "
@@ -301,8 +281,8 @@ class Member:
     def _note_unowned(self, now: float) -> None:
         ring, known, self.unowned = self.ring, self.unowned, {}
         late = 2 * self._times.retry_period + 1
-        for number, slot in enumerate(ring.slots if ring is not None and ring.of else (Slot(),) * self._slots):
-            seen, entry = self.seen.get(slot.owner), ring.members.get(slot.owner) if ring is not None else None
+        for number, slot in enumerate(ring.slots if ring.of else self._first.slots):
+            seen, entry = self.seen.get(slot.owner), ring.members.get(slot.owner)
             if seen is None or entry is None or seen.uid != entry.lease or slot.to:
                 self.unowned[number] = known.get(number, now)
             elif now - seen.since > late and slot.owner != self.name:
@@ -310,24 +290,17 @@ class Member:
 
     # Writes.
 
-    def next_write(self, now: float) -> Write | None:
-        """Return what to write now; None for nothing. What it gives up is given up with this call."""
-        return self._next(now)[0]
+    def next_write(self, now: float) -> tuple[Write | None, float]:
+        """Return what to write now, None for nothing; and when to ask again although nothing was observed.
 
-    def wake_at(self, now: float) -> float:
-        """Return when `next_write` may return something although nothing was observed; infinity for never."""
-        return self._next(now, dry=True)[1]
-
-    def _next(self, now: float, *, dry: bool = False) -> tuple[Write | None, float]:
+        What the write gives up is given up with this call.
+        """
         due = float("inf")
-        own = self.seen.get(self.name)
         for name, seen in self.seen.items():
-            foreign = own is seen and seen.holder != self.holder
-            if seen.uid == self._lease or (own is seen and not foreign):
+            own = name == self.name  # of an earlier life, or of an earlier process
+            if seen.uid == self._lease or (seen.holder == self.holder if own else not self._is_alive(now)):
                 continue
-            if not foreign and not self._is_alive(now):
-                continue
-            at = seen.since + seen.seconds + (0.0 if foreign else self._turn)
+            at = seen.since + seen.seconds + (0.0 if own else self._turn)
             if at <= now:
                 return DeleteLease(name, seen.uid, seen.version), now
             due = min(due, at)
@@ -335,42 +308,40 @@ class Member:
             return self._leave(), due
         if not self._is_alive(now) or self.problem:
             return None, due
-        if self.ring is None:
-            first = Ring((Slot(),) * self._slots, self._by, self._epoch + 1, {self.name: self._entry()})
-            return (WriteRing(first) if self._absent else None), due
-        ring, given_up, at = self._proposed(self.ring, now)
+        if not self.ring.slots:
+            first = replace(self._first, epoch=self._epoch + 1, members={self.name: self._entry()})
+            return (WriteRing(first) if self._uid == "" else None), due
+        ring, at = self._proposed(self.ring, now)
         if ring == self.ring:
             return None, min(due, at)
-        if not dry:
-            self._given_up.update(dict.fromkeys(given_up, self.version))
-            self._refresh()
-        return WriteRing(replace(ring, epoch=self.ring.epoch + 1), self._uid, self.version), now
+        self._given_up.update({slot: self.version for slot in self.mine if ring.slots[slot].owner != self.name})
+        self._refresh()
+        return self._write(ring), now
 
-    def _proposed(self, ring: Ring, now: float) -> tuple[Ring, list[int], float]:
-        """Return the next ring, the slots that this replica hands over with it, and when to look again."""
+    def _proposed(self, ring: Ring, now: float) -> tuple[Ring, float]:
+        """Return the next ring, in which this replica may hand slots over, and when to look again."""
         turn, due, members = self._turn, float("inf"), dict(ring.members)
         for name, entry in ring.members.items():
-            since = self._missing.get((name, entry.lease))
-            at = now if (name, entry.lease) in self._dead else since and since + entry.seconds + turn
-            if at is not None and at <= now:
+            at = self._missing.get((name, entry.lease), float("inf")) + entry.seconds + turn
+            if at <= now:
                 del members[name]
-            elif at is not None:
+            else:
                 due = min(due, at)
         of = ring.of
         if not of:
             longest = max([self._times.lease_duration, *(each.seconds for each in self.seen.values())])
             at = self._ring_since + longest + turn
-            of, due = (self._uid, due) if at <= now else ("", min(due, at))
+            of, due = (self._uid or "", due) if at <= now else ("", min(due, at))
         known, slots = members.get(self.name), list(ring.slots)
         if known is None or (known.lease in self._former and not self.busy):
-            slots = _without(slots, self.name) if known is not None else slots
+            # What an earlier life or process of this name owned is free: it gets an owner with another epoch.
+            slots = [Slot("", each.epoch, each.to) if each.owner == self.name else each for each in slots]
             members[self.name] = self._entry()
-        given_up, epoch = [], ring.epoch + 1
+        epoch = ring.epoch + 1
         for number, slot in enumerate(slots):
             if slot.owner == self.name and slot.to in members and slot.to and number not in self.busy:
                 slots[number] = Slot(slot.to, epoch)
-                given_up.append(number)
-        return planned(replace(ring, slots=tuple(slots), members=members, of=of), epoch), given_up, due
+        return planned(replace(ring, slots=tuple(slots), members=members, of=of), epoch), due
 
     def write_answered(self, write: Write, answer: Answer, sent: float, now: float) -> None:
         """Take the answer to a write into account.
@@ -378,36 +349,32 @@ class Member:
         Raises:
             RingRefused: as `ring_read`.
         """
-        if isinstance(write, WriteRing):
-            if not isinstance(answer, AioinformerError):
-                self.ring_read(answer, sent, now)
-        elif isinstance(answer, AioinformerError):
-            if write.uid == self._lease and isinstance(answer, ApiError) and answer.status in (404, 409):
-                self.left = self.leaving
-        elif write.uid == self._lease:
-            self.left = True
-        else:
-            self._dead.add((write.name, write.uid))
+        failed = isinstance(answer, AioinformerError)
+        if isinstance(write, DeleteLease) and write.uid == self._lease:
+            self.left = not failed or status_of(answer) in (404, 409)
+        elif isinstance(write, DeleteLease) and not failed:
+            self._missing[write.name, write.uid] = _NEVER
             self.seen.pop(write.name, None)
+        elif not failed:
+            self.ring_read(answer, sent, now)
 
     def _leave(self) -> Write | None:
-        ring = self.ring
-        if ring is None or self.name not in ring.members:
-            if not self._lease:
-                self.left = True
-                return None
-            return DeleteLease(self.name, self._lease, "")
-        if ring.members[self.name].lease not in (self._lease, *self._former):
+        if self.name not in self.ring.members:
+            self.left = not self._lease
+            return DeleteLease(self.name, self._lease, "") if self._lease else None
+        if self.ring.members[self.name].lease not in (self._lease, *self._former):
             return None
-        members = {name: each for name, each in ring.members.items() if name != self.name}
-        freed = replace(ring, slots=tuple(_without(ring.slots, self.name)), members=members)
-        return WriteRing(replace(planned(freed, ring.epoch + 1), epoch=ring.epoch + 1), self._uid, self.version)
+        members = {name: each for name, each in self.ring.members.items() if name != self.name}
+        return self._write(planned(replace(self.ring, members=members), self.ring.epoch + 1))
+
+    def _write(self, ring: Ring) -> WriteRing:
+        return WriteRing(replace(ring, epoch=self.ring.epoch + 1), self._uid or "", self.version)
 
     def _entry(self) -> Entry:
         return Entry(self._lease, int(self._times.lease_duration))
 
     def _is_alive(self, now: float) -> bool:
-        return bool(self._lease) and now < self._renewed_at + self._times.renew_deadline
+        return now < self._renewed_at + self._times.renew_deadline
 
 
 def _turn(ring: Ring, name: str) -> float:
@@ -416,9 +383,9 @@ def _turn(ring: Ring, name: str) -> float:
     return _TURN * min(_TURNS, sum(crc32(f"{ring.epoch}/{each}".encode()) < mine for each in ring.members))
 
 
-def _without(slots: Iterable[Slot], name: str) -> list[Slot]:
-    """Return the slots, those of a member free."""
-    return [Slot("", each.epoch, each.to) if each.owner == name else each for each in slots]
+def status_of(answer: Answer) -> int:
+    """Return the status of a refusal by the API; 0 for any other answer."""
+    return answer.status if isinstance(answer, ApiError) else 0
 
 
 def _identity(obj: Mapping[str, Any]) -> tuple[str, str]:

@@ -14,18 +14,17 @@ from uuid import uuid4
 
 from aioinformer.client.client import Client
 from aioinformer.concurrency import TaskGroup
-from aioinformer.errors import AioinformerError, ApiError, TransportError
-from aioinformer.informer.watch import RetryWatcher
+from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.leaderelection.leadership import TOLERANCE
 from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
+from aioinformer.leaderelection.watch import ObjectWatch
 from aioinformer.logs import get_logger
 from aioinformer.metrics.statistics import RingStatistics
-from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import LONGEST
-from aioinformer.ring.member import CreateLease, DeleteLease, Member, ReadLease, RenewLease, RingRefused
-from aioinformer.ring.table import encode, slot_of
+from aioinformer.ring.member import DeleteLease, Member, ReadLease, RingRefused, WriteLease, WriteRing, status_of
+from aioinformer.ring.table import Ring, Slot, encode, slot_of
 from aioinformer.transport.clients import transport_of
 from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.waiting import loop_time
@@ -46,8 +45,6 @@ CONFIG_MAPS: Final[Resource[Any]] = Resource("", "v1", "configmaps", kind="Confi
 LABEL: Final = "aioinformer/ring"
 #: Seconds between two requests about the own Lease if one has shown that another is needed at once.
 _SOON: Final = 0.2
-#: Seconds until another watch of the ring is requested.
-_WATCH_PAUSE: Final = 30.0
 #: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
 _PATIENCE: Final = 10.0
 #: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
@@ -103,7 +100,7 @@ class Membership:
         namespaces: returns how many namespaces with cached objects each slot has, for a ring by namespace.
         on_trouble: called with a reason and a message for an Event, once for each trouble.
         metrics: gets the figures of the ring, under its name.
-        random: returns numbers in [0, 1), for the watch.
+        random: returns numbers in [0, 1), for the watch and for pauses.
 
     Attributes:
         ring: as given.
@@ -134,14 +131,15 @@ class Membership:
         self._on_trouble = on_trouble
         self._random = random
         self._options = ring.options
-        self._member = Member(self.name, f"{self.name}_{uuid4().hex}", self._options, ring.slots, ring.by)
-        own = Client(InLane(transport_of(transport), "lease"), namespace=ring.namespace, retry=False)
+        first = Ring((Slot(),) * ring.slots, ring.by)
+        self._member = Member(self.name, f"{self.name}_{uuid4().hex}", self._options, first)
+        direct = transport_of(transport)
+        own = Client(InLane(direct, "lease"), namespace=ring.namespace, retry=False)
         self._leases = own.resource(LEASES, decoder=decode_lease)
         self._objects = own.resource(CONFIG_MAPS, decoder=decode_lease)
-        fields = {"metadata.name": ring.object}
-        self._watched = ListWatch(transport_of(transport), CONFIG_MAPS, ring.namespace, field_selector=fields)
-        self._wake = asyncio.Event()
-        self.wake = self._wake.set
+        #: Each event makes the next look an early one. The watch is not needed for anything else.
+        self._watch = ObjectWatch(direct, ring.object, ring.namespace, random, CONFIG_MAPS)
+        self.wake = self._watch.wake
         self._timer: asyncio.TimerHandle | None = None
         self._working: set[int] = set()
         self._errors: dict[str, str] = {}
@@ -158,10 +156,9 @@ class Membership:
 
     def grant(self, slot: int) -> SlotGrant | None:
         """Return the right to begin work in a slot now; None if this process does not have it."""
-        owned = self._member.mine.get(slot)
-        if owned is None or owned.to or self.remaining <= 0:
+        if self.remaining <= 0 or not self._member.accepts(slot):
             return None
-        return SlotGrant(self, slot, owned.epoch)
+        return SlotGrant(self, slot, self._member.mine[slot].epoch)
 
     @property
     def remaining(self) -> float:
@@ -204,18 +201,15 @@ class Membership:
         """
         try:
             async with TaskGroup() as tasks:
-                others = [
-                    tasks.create_task(self._renew(), name=f"{self}: renewal"),
-                    tasks.create_task(self._follow(), name=f"{self}: watch"),
-                ]
+                renewal = tasks.create_task(self._renew(), name=f"{self}: renewal")
                 await self._observe()
-                for task in others:
-                    task.cancel()
+                renewal.cancel()
         except BaseExceptionGroup as group:
             raise next((each for each in group.exceptions if isinstance(each, RingRefused)), group) from None
         finally:
             self._member.leave()  # without a write: the Lease expires, if it was not deleted
             self._settle()
+            await self._watch.stop()
 
     async def leave(self, seconds: float) -> None:
         """Give up all slots by a write, and delete the Lease, within this time. Nothing may run in a slot any more."""
@@ -224,7 +218,7 @@ class Membership:
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while not self._member.left and loop.time() < until:
-            self._wake.set()
+            self.wake()
             await asyncio.sleep(0.02)
         if not self._member.left:
             _log.warning("%s has not left within %g s: its slots are taken when its Lease has expired", self, seconds)
@@ -233,68 +227,42 @@ class Membership:
         loop, member = asyncio.get_running_loop(), self._member
         while not member.leaving:
             request, sent = member.lease_request(), loop.time()
-            answer = await self._send(f"{type(request).__name__} {self.name}", self._of_lease(request))
+            answer = await self._send(f"the Lease {self.name}", self._perform(request))
             member.lease_answered(request, answer, sent)
             self._settle()
-            soon = isinstance(request, ReadLease) or getattr(answer, "status", 0) in (404, 409)
-            if isinstance(request, CreateLease):
+            soon = isinstance(request, ReadLease) or status_of(answer) in (404, 409)
+            if creates := request == WriteLease():
                 self.wake()
-                soon = False
-            await asyncio.sleep(_SOON if soon else self._options.retry_period)
+            await asyncio.sleep(_SOON if soon and not creates else self._options.retry_period)
 
     async def _observe(self) -> None:
         loop, member = asyncio.get_running_loop(), self._member
         while not member.left:
-            self._wake.clear()
             sent = loop.time()
             answer = await self._send("the ring", self._objects.get(self.ring.object))
             member.ring_read(answer, sent, loop.time())
             self._settle()
+            self._watch.start(member.version)
             if loop.time() - self._listed_at >= self._options.retry_period / 2 or member.leaving:
-                await self._list()
+                answer = await self._send("the Leases", self._leases.list({LABEL: self.ring.name}, page_size=0))
+                if not isinstance(answer, AioinformerError):
+                    self._listed_at = loop.time()
+                    member.leases_listed(answer, self._listed_at)
             member.busy = set(self._busy())
-            write = member.next_write(loop.time())
+            write, due = member.next_write(loop.time())
             if write is not None:
                 self._settle()  # what the write gives up ends before it is sent
                 sent = loop.time()
                 what = "the deletion of a Lease" if isinstance(write, DeleteLease) else "the write of the ring"
-                answer = await self._send(what, self._of_write(write))
+                answer = await self._send(what, self._perform(write))
                 member.write_answered(write, answer, sent, loop.time())
                 self._settle()
-                if not isinstance(answer, AioinformerError) or getattr(answer, "status", 0) in (404, 409):
+                if not isinstance(answer, AioinformerError) or status_of(answer) in (404, 409):
                     self._listed_at = float("-inf")  # another member was faster, or there is more to do
                     await asyncio.sleep(_SOON * self._random())
                     continue
-            self._report(loop.time())
-            pause = min(self._options.retry_period, max(0.05, member.wake_at(loop.time()) - loop.time()))
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-
-    async def _list(self) -> None:
-        loop = asyncio.get_running_loop()
-        answer = await self._send("the Leases", self._leases.list({LABEL: self.ring.name}, page_size=0))
-        if not isinstance(answer, AioinformerError):
-            self._listed_at = loop.time()
-            self._member.leases_listed(answer, self._listed_at)
-
-    async def _follow(self) -> None:
-        """Watch the ring object: each event makes the next look an early one. It is not needed for anything else."""
-        while True:
-            version = self._member.version
-            if version:
-                try:
-                    async with RetryWatcher(
-                        self._watched, version, decoder=decode_lease, random=self._random
-                    ) as events:
-                        async for _ in events:
-                            self._wake.set()
-                except AioinformerError as error:
-                    _log.debug("the watch of %s ended: %s", self, error)
-                    await asyncio.sleep(0.0 if getattr(error, "status", 0) == 410 else _WATCH_PAUSE)
-            await asyncio.sleep(self._options.retry_period)
+            self._report()
+            await self._watch.wait(min(self._options.retry_period, max(0.05, due - loop.time())))
 
     # Requests.
 
@@ -308,39 +276,35 @@ class Membership:
             answer = TransportError(f"no answer within {seconds:g} s")
         except AioinformerError as error:
             answer = error
-        status = answer.status if isinstance(answer, ApiError) else 0
         trouble = ""
-        if isinstance(answer, AioinformerError) and status not in (404, 409):
-            remedy = "; grant it: `aioinformer check` prints the roles" if status == 403 else ""
+        if isinstance(answer, AioinformerError) and status_of(answer) not in (404, 409):
+            remedy = "; grant it: `aioinformer check` prints the roles" if status_of(answer) == 403 else ""
             trouble = f"{what}: {answer}{remedy}"
         if trouble and self._errors.get(what) != trouble:
             _log.warning("%s: %s", self, trouble)
         self._errors[what] = trouble
         return answer
 
-    async def _of_lease(self, request: LeaseRequest) -> Mapping[str, Any]:
-        if isinstance(request, ReadLease):
-            return await self._leases.get(self.name)
-        metadata: dict[str, Any] = {"name": self.name, "labels": {LABEL: self.ring.name}}
-        spec = {
-            "holderIdentity": self._member.holder,
-            "leaseDurationSeconds": int(self._options.lease_duration),
-            "renewTime": wall_clock(),
-        }
-        if isinstance(request, RenewLease):
-            metadata |= {"uid": request.uid, "resourceVersion": request.version}
-            return await self._leases.replace({"metadata": metadata, "spec": spec})
-        return await self._leases.create({"metadata": metadata, "spec": spec})
-
-    async def _of_write(self, write: Write) -> Any:
-        if isinstance(write, DeleteLease):
-            return await self._leases.delete(write.name, uid=write.uid, resource_version=write.version)
-        metadata: dict[str, Any] = {"name": self.ring.object, "labels": {LABEL: self.ring.name}}
-        content = {"metadata": metadata, "data": encode(write.ring)}
-        if not write.uid:
-            return await self._objects.create(content)
-        metadata |= {"uid": write.uid, "resourceVersion": write.version}
-        return await self._objects.replace(content)
+    async def _perform(self, request: LeaseRequest | Write) -> Any:
+        match request:
+            case ReadLease():
+                return await self._leases.get(self.name)
+            case DeleteLease(name, uid, version):
+                return await self._leases.delete(name, uid=uid, resource_version=version)
+            case WriteRing(ring, uid, version):
+                resource, name, content = self._objects, self.ring.object, dict[str, Any](data=encode(ring))
+            case WriteLease(uid, version):
+                spec = {
+                    "holderIdentity": self._member.holder,
+                    "leaseDurationSeconds": int(self._options.lease_duration),
+                    "renewTime": wall_clock(),
+                }
+                resource, name, content = self._leases, self.name, dict[str, Any](spec=spec)
+        metadata: dict[str, Any] = {"name": name, "labels": {LABEL: self.ring.name}}
+        if not uid:
+            return await resource.create({"metadata": metadata, **content})
+        metadata |= {"uid": uid, "resourceVersion": version}
+        return await resource.replace({"metadata": metadata, **content})
 
     # Reports.
 
@@ -355,13 +319,12 @@ class Membership:
         ring = self._member.ring
         if problem := self._problem():
             return problem
-        if ring is None or not ring.of:
+        if not ring.of:
             return "the ring forms: no slot is owned for the duration of a Lease, which may still be in use"
         if self.name not in ring.members:
             return "this replica has not joined yet"
-        return (
-            f"{len(due)} slots are on the way" if (due := [each for each in ring.slots if each.to == self.name]) else ""
-        )
+        due = sum(each.to == self.name for each in ring.slots)
+        return f"{due} slots are on the way" if due else ""
 
     def _gap(self) -> str:
         """Return which slots have had no owner for too long, and why; "" for none."""
@@ -372,7 +335,7 @@ class Membership:
         ring, first = self._member.ring, slots[0]
         if reason := self._problem():
             pass
-        elif ring is None or not ring.members:
+        elif not ring.members:
             reason = "there is no ring, or no member"
         elif ring.slots[first].to:
             reason = f"{ring.slots[first].owner} hands slot {first} over, and has runs in it that do not end"
@@ -381,7 +344,7 @@ class Membership:
         named = ", ".join(map(str, slots[:8])) + ("…" if len(slots) > 8 else "")
         return f"slots without an owner for more than {limit:g} s: {named}; {reason}"
 
-    def _report(self, now: float) -> None:
+    def _report(self) -> None:
         """Log each trouble once, and pass it on for an Event."""
         troubles = {
             "SlotsUnowned": self._gap(),
@@ -417,22 +380,20 @@ class Membership:
 
     def statistics(self) -> RingStatistics:
         """Return the figures of the ring for metrics."""
-        ring = self._member.ring
         times = [loop_time() - since for since in list(self._member.unowned.values())]
-        owners = () if ring is None else tuple(each.owner for each in ring.slots)
+        owners = tuple(each.owner for each in self._member.ring.slots)
         return RingStatistics(self.ring.name, self.name, owners, max(times, default=0.0))
 
     def snapshot(self) -> RingSnapshot:
         """Return the state of the ring as this replica sees it."""
         member, now = self._member, asyncio.get_running_loop().time()
-        ring = member.ring
-        owners = [] if ring is None else [each.owner for each in ring.slots]
+        owners = [each.owner for each in member.ring.slots]
         return {
             "name": f"{self.ring.namespace}/{self.ring.object}",
             "member": self.name,
-            "epoch": -1 if ring is None else ring.epoch,
+            "epoch": member.ring.epoch,
             "remaining": max(-1.0, self.remaining),
-            "owners": {} if ring is None else {name: owners.count(name) for name in sorted(ring.members)},
+            "owners": {name: owners.count(name) for name in sorted(member.ring.members)},
             "slots": owners,
             "mine": sorted(self.accepted),
             "namespaces": dict(self._namespaces()),

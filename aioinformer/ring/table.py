@@ -85,18 +85,18 @@ class Ring(msgspec.Struct, frozen=True):
         return {number: slot for number, slot in enumerate(self.slots) if slot.owner == name}
 
 
-class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+#: Instead of a ring that can be used: it has no slots.
+NO_RING: Final = Ring((), epoch=-1)
+
+
+class _Document(msgspec.Struct, frozen=True):
     version: int
-    sum: str
-    ring: Ring
+    sum: str = ""
+    ring: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Version(msgspec.Struct):
-    version: int
-
-
-_decode_version = msgspec.json.Decoder(_Version).decode
 _decode_document = msgspec.json.Decoder(_Document).decode
+_decode_ring = msgspec.json.Decoder(Ring).decode
 
 
 def slot_of(value: str, count: int) -> int:
@@ -106,8 +106,8 @@ def slot_of(value: str, count: int) -> int:
 
 def encode(ring: Ring) -> dict[str, str]:
     """Return the data of the ConfigMap."""
-    document = _Document(VERSION, _sum(ring), ring)
-    return {FIELD: msgspec.json.encode(document).decode()}
+    raw = msgspec.Raw(msgspec.json.encode(ring))
+    return {FIELD: msgspec.json.encode(_Document(VERSION, _sum(raw), raw)).decode()}
 
 
 def decode(config_map: Mapping[str, Any]) -> Ring:
@@ -121,14 +121,13 @@ def decode(config_map: Mapping[str, Any]) -> Ring:
     if not isinstance(text, str):
         raise RingDamaged(f"it has no {FIELD}; delete the ConfigMap, and the replicas make another ring")
     try:
-        version = _decode_version(text).version
-        if version != VERSION:
-            raise RingDamaged(f"another version of aioinformer has written it, in form {version}; {remedy}")
         document = _decode_document(text)
+        if document.version != VERSION:
+            raise RingDamaged(f"another version of aioinformer has written it, in form {document.version}; {remedy}")
+        ring = _decode_ring(document.ring)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RingDamaged(f"{FIELD} cannot be read: {error}; {remedy}") from None
-    ring = document.ring
-    if document.sum != _sum(ring):
+    if document.sum != _sum(document.ring):
         raise RingDamaged(f"{FIELD} was edited by hand: its sum is wrong; {remedy}")
     if ring.of not in ("", uid):
         raise RingDamaged(f"{FIELD} belongs to another ConfigMap, of uid {ring.of}: a backup is no ring; {remedy}")
@@ -167,7 +166,7 @@ def planned(ring: Ring, epoch: int) -> Ring:
             loads[holder] += 1
     for number, slot in enumerate(slots):
         if not slot.owner:
-            to = slot.to or min(loads, key=lambda each: (loads[each], -_weight(each, number)))
+            to = slot.to or min(loads, key=lambda each: (loads[each], -crc32(f"{number}/{each}".encode())))
             loads[to] += not slot.to
             slots[number] = Slot(to, epoch)
     _balance(slots, loads)
@@ -206,9 +205,5 @@ def _balance(slots: list[Slot], loads: dict[str, int]) -> None:
             move(rest[0], to)
 
 
-def _weight(name: str, number: int) -> int:
-    return crc32(f"{number}/{name}".encode())
-
-
-def _sum(ring: Ring) -> str:
-    return f"{crc32(msgspec.json.encode(ring)):08x}"
+def _sum(raw: msgspec.Raw) -> str:
+    return f"{crc32(raw):08x}"

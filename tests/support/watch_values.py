@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_watch_line
+from aioinformer.reflector.value_stream import ValueStream
+from aioinformer.reflector.watch_decoder import decode_event_in_steps, decode_watch_line
 from aioinformer.reflector.watch_events import RecordDecoder, WatchEvent
 
 if TYPE_CHECKING:

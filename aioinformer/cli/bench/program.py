@@ -36,8 +36,8 @@ from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import ServerOptions
 from aioinformer.cli.program import Program
 from aioinformer.cli.serve import listening
-from aioinformer.concurrency import TaskGroup, collapsed, create_task
-from aioinformer.errors import AioinformerError, UsageError
+from aioinformer.concurrency import TaskGroup, create_task
+from aioinformer.errors import AioinformerError, UsageError, collapsed
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.logs import get_logger

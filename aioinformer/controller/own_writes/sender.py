@@ -171,9 +171,8 @@ class RecordingSender(Sender):
                 if uid:
                     request = with_uid(request, target, uid)
             if self._fence is not None:
-                fence = self._fence_of(target, request.body, stored)
-                if self._guard is not None and target is not None and not settings.dry_run:
-                    fence = partial(_guarded, self._guard, target, fence)
+                guard = None if settings.dry_run else self._guard
+                fence = partial(self._check, self._fence, guard, target, request.body, stored)
                 request = replace(request, check=(check := SendCheck(fence)))
         if target is None:
             if policy.dry_run and request.method != "GET":
@@ -208,18 +207,15 @@ class RecordingSender(Sender):
                 return None
             raise
 
-    def _fence_of(self, target: Target | None, body: bytes | None, stored: bytes | None) -> Fence:
-        """Return the fence of a write, with the bounds of the run."""
-        fence, bounds = self._fence, self._bounds
-        assert fence is not None
-        if bounds is None or target is None:
-            return fence
-
-        def fenced() -> float | None:
-            bounds.check(target, body, stored)
-            return fence()
-
-        return fenced
+    def _check(
+        self, fence: Fence, guard: Guard | None, target: Target | None, body: bytes | None, stored: bytes | None
+    ) -> float | None:
+        """Ask the guard, the bounds of the run and the fence; each raises if the write must not be sent now."""
+        if target is not None and guard is not None:
+            guard(target)
+        if target is not None and self._bounds is not None:
+            self._bounds.check(target, body, stored)
+        return fence()
 
     async def _pretend(self, target: Target, request: Request) -> bytes:
         selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))
@@ -285,11 +281,6 @@ class _Renewal:
 
 def _uid_in(stored: bytes) -> str:
     return str(msgspec.json.decode(stored)["metadata"]["uid"])
-
-
-def _guarded(guard: Guard, target: Target, fence: Fence) -> float | None:
-    guard(target)
-    return fence()
 
 
 def _must_be_read(error: BaseException) -> bool:

@@ -24,7 +24,7 @@ from aioinformer.queue.fifo import FIFO
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
 from aioinformer.reflector.state import Phase
-from aioinformer.reflector.watch_decoder import ValueStream
+from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_events import RecordDecoder
 from tests.support.collection import Collection, Response, cut
 from tests.support.recorder import informer_of, states_of

@@ -13,7 +13,7 @@ import pytest
 
 from aioinformer.leaderelection.elector import LeadershipLost, Term
 from aioinformer.leaderelection.lease import LeaderElectionOptions
-from aioinformer.leaderelection.watch import LeaseWatch
+from aioinformer.leaderelection.watch import ObjectWatch
 from tests.support.lease_server import LeaseServer
 from tests.support.virtual_time import VirtualTimeLoop
 from tests.unit.leaderelection.candidates import candidate, led_for, now, work
@@ -156,7 +156,7 @@ def test_elector_can_wait_in_another_event_loop(server: LeaseServer) -> None:
 @pytest.fixture
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let candidates see no event, as without the permission to watch."""
-    monkeypatch.setattr(LeaseWatch, "start", lambda self, version: None)
+    monkeypatch.setattr(ObjectWatch, "start", lambda self, version: None)
 
 
 @pytest.fixture(params=[True, False], ids=["watch", "no watch"])

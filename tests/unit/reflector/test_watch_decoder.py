@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.errors import DecodeError, FrameTooLarge
-from aioinformer.reflector.watch_decoder import ValueStream
+from aioinformer.reflector.value_stream import ValueStream
 from tests.support.watch_values import each_event, events_of
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_work_for_a_pretty_value_is_linear(monkeypatch: pytest.MonkeyPatch) -> N
         looked += len(text)
         return True
 
-    monkeypatch.setattr("aioinformer.reflector.watch_decoder._may_be_valid", count)
+    monkeypatch.setattr("aioinformer.reflector.value_stream._may_be_valid", count)
     text = json.dumps({"a": list(range(20_000))}, indent=0).encode()
     assert len(values_of(ValueStream(), *(text[i : i + 10] for i in range(0, len(text), 10)))) == 1
     assert looked < 3 * len(text)

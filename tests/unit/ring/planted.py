@@ -48,7 +48,7 @@ def planted(owner: Any, attribute: str) -> Callable[[Callable[..., Any]], None]:
 @planted(Member, "_refresh")
 def each_replica_computes_its_slots_itself(original: Any, self: Member) -> None:
     original(self)
-    if self.ring is None or not self._lease or self.leaving:
+    if not self.ring.slots or not self._lease or self.leaving:
         return
     alone = replace(
         self.ring, of="x", members={name: Entry(each.uid, each.seconds) for name, each in self.seen.items()}
@@ -73,12 +73,12 @@ def a_renewal_counts_from_its_answer(original: Any, self: Member, request: Any, 
         self._renewed_at = sent + 12  # of a request that took long
 
 
-@planted(Member, "_next")
-def the_dead_are_not_proven_by_a_deletion(original: Any, self: Member, now: float, *, dry: bool = False) -> Any:
+@planted(Member, "next_write")
+def the_dead_are_not_proven_by_a_deletion(original: Any, self: Member, now: float) -> Any:
     for name, seen in self.seen.items():
         if name != self.name and now - seen.since > 8:  # the clock of another, or a list that is old
-            self._dead.add((name, seen.uid))
-    return original(self, now, dry=dry)
+            self._missing[name, seen.uid] = float("-inf")
+    return original(self, now)
 
 
 @planted(Ring, "owned")
@@ -90,7 +90,6 @@ def a_replica_is_known_by_its_name_alone(original: Any, self: Ring, name: str, l
 def the_dead_stay_in_the_ring(original: Any, self: Member, leases: Any, now: float) -> None:
     original(self, leases, now)
     self._missing.clear()
-    self._dead.clear()
 
 
 @planted(Member, "_proposed")
@@ -108,12 +107,16 @@ def slots_are_handed_over_while_work_goes_on(original: Any, self: Member, ring: 
         self.busy = busy
 
 
-@planted(Member, "_next")
-def slots_are_given_up_after_the_write(original: Any, self: Member, now: float, *, dry: bool = False) -> Any:
-    return original(self, now, dry=True)
+@planted(Member, "next_write")
+def slots_are_given_up_after_the_write(original: Any, self: Member, now: float) -> Any:
+    given_up = dict(self._given_up)
+    answer = original(self, now)
+    self._given_up = given_up
+    self._refresh()
+    return answer
 
 
-@planted(Member, "_next")
-def leases_of_the_dead_stay(original: Any, self: Member, now: float, *, dry: bool = False) -> Any:
-    write, due = original(self, now, dry=dry)
+@planted(Member, "next_write")
+def leases_of_the_dead_stay(original: Any, self: Member, now: float) -> Any:
+    write, due = original(self, now)
     return (None, due) if isinstance(write, DeleteLease) and write.name != self.name else (write, due)

@@ -22,8 +22,8 @@ import msgspec
 
 from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.leaderelection.lease import LeaderElectionOptions
-from aioinformer.ring.member import CreateLease, DeleteLease, Member, ReadLease, RenewLease, WriteRing
-from aioinformer.ring.table import FIELD, encode
+from aioinformer.ring.member import DeleteLease, Member, ReadLease, WriteLease, WriteRing
+from aioinformer.ring.table import FIELD, Ring, Slot, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -66,7 +66,7 @@ class Server:
                 return missing if self.ring is None else self.ring
             case "list leases":
                 return list(self.leases.values())
-            case CreateLease():
+            case WriteLease(""):
                 if lease is not None:
                     return ApiError(409, "AlreadyExists")
                 spec = {"holderIdentity": holder, "leaseDurationSeconds": int(TIMES.lease_duration)}
@@ -74,7 +74,7 @@ class Server:
                 return self.leases[name]
             case ReadLease():
                 return missing if lease is None else lease
-            case RenewLease(uid, version):
+            case WriteLease(uid, version):
                 if lease is None:
                     return missing
                 found = lease["metadata"]
@@ -104,7 +104,7 @@ class Replica:
 
     def __init__(self, world: World, name: str, number: int) -> None:
         self.world = world
-        self.member = Member(name, f"{name}_{number}", TIMES, world.slots, "uid")
+        self.member = Member(name, f"{name}_{number}", TIMES, Ring((Slot(),) * world.slots))
         self.offset = world.random.uniform(0, 1000)
         self.paused = self.dead = self.cut = self.blind = self.leaving = False
         self.stalled: list[Callable[[], None]] = []
@@ -172,15 +172,14 @@ class Replica:
             if self.leaving and not self.busy and not member.leaving:
                 member.leave()
             member.busy = set(self.busy)
-            write = member.next_write(self.clock)
-            pause = TIMES.retry_period
+            write, due = member.next_write(self.clock)
             if write is not None:
                 sent = self.clock
                 answer = yield write
                 member.write_answered(write, answer, sent, self.clock)
                 if not isinstance(answer, AioinformerError) or getattr(answer, "status", 0) in (404, 409):
                     continue
-            yield max(0.05, min(pause, member.wake_at(self.clock) - self.clock))
+            yield max(0.05, min(TIMES.retry_period, due - self.clock))
         self.dead = True
 
     # Work.

@@ -103,3 +103,16 @@ def test_restart_under_the_same_name_waits_for_the_lease() -> None:
     world.add(world.replicas[0].member.name)
     world.run_until(world.now + BOUND)
     quiet(world)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_successor_of_the_same_name_owns_slots_with_other_epochs(count: int) -> None:
+    world = started(count)
+    dead = world.replicas[0]
+    epochs = {slot: each.epoch for slot, each in dead.member.mine.items()}
+    dead.dead = True
+    successor = world.add(dead.member.name)
+    world.run_until(world.now + BOUND)
+    quiet(world)
+    assert successor.member.mine
+    assert all(each.epoch > epochs.get(slot, 0) for slot, each in successor.member.mine.items())
