@@ -45,6 +45,7 @@ CONFIG_MAPS: Final[Resource[Any]] = Resource("", "v1", "configmaps", kind="Confi
 LABEL: Final = "aioinformer/ring"
 #: Seconds between two requests about the own Lease if one has shown that another is needed at once.
 _SOON: Final = 0.2
+_WRITE: Final = "a write of the ring"
 #: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
 _PATIENCE: Final = 10.0
 #: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
@@ -250,17 +251,19 @@ class Membership:
                     member.leases_listed(answer, self._listed_at)
             member.busy = set(self._busy())
             write, due = member.next_write(loop.time())
-            if write is not None:
+            if write is None:
+                self._errors[_WRITE] = ""  # one that failed is not needed any more
+            else:
                 self._settle()  # what the write gives up ends before it is sent
                 sent = loop.time()
-                what = "the deletion of a Lease" if isinstance(write, DeleteLease) else "the write of the ring"
-                answer = await self._send(what, self._perform(write))
+                answer = await self._send(_WRITE, self._perform(write))
                 member.write_answered(write, answer, sent, loop.time())
                 self._settle()
                 if not isinstance(answer, AioinformerError) or status_of(answer) in (404, 409):
                     self._listed_at = float("-inf")  # another member was faster, or there is more to do
                     await asyncio.sleep(_SOON * self._random())
                     continue
+                due = loop.time() + self._options.retry_period  # it fails for want of a right, or of a server
             self._report()
             await self._watch.wait(min(self._options.retry_period, max(0.05, due - loop.time())))
 

@@ -29,13 +29,16 @@ class Link:
         self.cut = False
         #: A part of the paths that the server forbids.
         self.refused = ""
+        #: Whether the server forbids writes of the ring.
+        self.writes_refused = False
         self.reads = 0
 
     async def request(self, request: Any) -> Any:
         self.reads += request.path.endswith("/widgets-ring")
         if self.cut:
             raise TransportError("connection refused")
-        if self.refused and self.refused in request.path:
+        written = "/configmaps" in request.path and request.method != "GET"
+        if (self.refused and self.refused in request.path) or (self.writes_refused and written):
             raise ApiError(403, "Forbidden", "no rights")
         return await self._transport.request(request)
 

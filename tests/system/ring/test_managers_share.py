@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer import HttpTransport
+from aioinformer import HttpTransport, LeaderElectionOptions
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.controller import LeaderElection, Manager, Request
 from aioinformer.errors import TransportError, UsageError
@@ -168,6 +168,19 @@ async def test_slot_that_is_not_handed_over_is_reported(server: ApiServer, monke
                 await until(lambda: first.manager.ready() and second.manager.ready())
         finally:
             go_on.set()  # the manager cannot stop before that
+
+
+@pytest.mark.behaviour("C-138")
+async def test_replica_that_may_not_write_the_ring_says_so_and_tries_once_a_period(server: ApiServer) -> None:
+    calm = LeaderElectionOptions(lease_duration=6, renew_deadline=4, retry_period=1.0)
+    async with Replica(server, "a", options=calm) as replica:
+        replica.transport.writes_refused = True
+        await until(lambda: "a write of the ring" in replica.ring["waits_for"])
+        before = replica.looks()
+        await asyncio.sleep(2)
+        assert replica.looks() - before <= 4
+        replica.transport.writes_refused = False
+        await until(lambda: replica.ring["mine"] and not replica.ring["waits_for"])
 
 
 @pytest.mark.behaviour("C-139")
