@@ -145,6 +145,7 @@ class ProcessorListener(Generic[T]):
     def call_at_once(self) -> None:
         """Deliver small batches in the step that adds them, while nothing waits: a step of a task costs more than that.
 
+        What does not fit into a slice is delivered by the task.
         The handler must be quick, must not await, and must call no function of a user.
         """
         self.add = self._deliver_or_add
@@ -154,13 +155,19 @@ class ProcessorListener(Generic[T]):
         if batch.initial or batch.size > _FEW or backlog.behind or backlog.closed or not self._tasks:
             backlog.add(batch)
             return
-        for notification in batch.notifications:
+        notifications = iter(batch.notifications)
+        ends = self._clock() + self.turns.first if batch.size > 1 else 0.0
+        backlog.added += batch.size
+        for notification in notifications:
             try:
                 self._deliver(notification)
             except USER_ERRORS as error:
                 self._current = notification
                 self._report(error)
-        backlog.added += batch.size
+            if ends and self._clock() > ends:
+                rest = Batch.of([*notifications])
+                backlog.added -= rest.size
+                backlog.add(rest)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start the pair of tasks."""

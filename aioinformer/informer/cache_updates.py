@@ -208,8 +208,9 @@ class CacheUpdates(Generic[T]):
             for key, record in listed.items():
                 if key in change:
                     self._versions.saw(record.resource_version)
-        for key in [each for each in self._unread if each in change]:
-            self._release(key)
+        for key in list(self._unread):  # to which any thread may add
+            if key in change:
+                self._release(key)
         # Those of unchanged objects, too, as in `_upsert`.
         for key in [each for each in self._awaited if each in listed or each in change]:
             self._wake_waiters(key)

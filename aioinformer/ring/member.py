@@ -338,8 +338,10 @@ class Member:
             slots = [Slot("", each.epoch, each.to) if each.owner == self.name else each for each in slots]
             members[self.name] = self._entry()
         epoch = ring.epoch + 1
+        # Slots of another process of this name are not this one's to hand over: nothing says yet that it has ended.
+        own = members[self.name].lease in (self._lease, *self._former)
         for number, slot in enumerate(slots):
-            if slot.owner == self.name and slot.to in members and slot.to and number not in self.busy:
+            if own and slot.owner == self.name and slot.to in members and slot.to and number not in self.busy:
                 slots[number] = Slot(slot.to, epoch)
         return planned(replace(ring, slots=tuple(slots), members=members, of=of), epoch), due
 

@@ -121,7 +121,7 @@ class Histories(dict["SharedIndexInformer[Any]", "History"]):
                 sizes[each] = each.size()
             while (surplus := sum(sizes.values()) - self.limit // 2) > 0:
                 largest = max(sizes, key=sizes.__getitem__)
-                sizes[largest] -= largest.drop_oldest(min(surplus, self.limit // _PART))
+                sizes[largest] -= largest.drop_oldest(min(surplus, self.limit // _PART + 1))
         self.left = self.limit - sum(sizes.values())
 
 

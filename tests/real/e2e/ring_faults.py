@@ -180,6 +180,7 @@ class Changes:
     Attributes:
         sequence: the last number that the server has accepted for each object, by name.
         failed: how many changes have failed.
+        ending: set to make `run` return, once the changes that are under way have ended.
     """
 
     def __init__(self, operator: Operator, path: str, scale: Scale) -> None:
@@ -188,6 +189,7 @@ class Changes:
         self._scale = scale
         self.sequence = {f"m{number:05}": 0 for number in range(scale.objects)}
         self.failed = 0
+        self.ending = asyncio.Event()
 
     async def create(self) -> None:
         names = iter(self.sequence)
@@ -202,11 +204,11 @@ class Changes:
         await asyncio.gather(*(create_some() for _ in range(8)))
 
     async def run(self) -> None:
-        """Change objects until cancelled."""
+        """Change objects until `ending` is set. The server may carry out a change that is cancelled, and not log it."""
         names, number, began = list(self.sequence), 0, time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             under_way = set[asyncio.Task[None]]()
-            while True:
+            while not self.ending.is_set():
                 while number < (time.monotonic() - began) * self._scale.rate and len(under_way) < _AT_ONCE:
                     number += 1
                     task = tasks.create_task(self._change(names[number * 7919 % len(names)], number))
@@ -313,8 +315,8 @@ async def run_faults(cluster: RealCluster, operator: Operator, scale: Scale, fol
                     await operator.act("restart-apiserver", scale.gate(shards))
                 async with window(f"join, gate {state}"):
                     await ring.start(f"gate-{state}")
-            changing.cancel()
-            await asyncio.wait([changing])
+            changes.ending.set()
+            await changing
             await until(lambda: all(each.is_processed for each in observer.last.values()), scale)
             for task in following:
                 task.cancel()

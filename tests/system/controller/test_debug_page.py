@@ -319,6 +319,16 @@ def test_flood_of_one_informer_hides_no_changes_of_others() -> None:
     assert list(histories) == [informers[1]]
 
 
+@pytest.mark.parametrize("limit", [0, 1, 5_000])
+def test_smallest_limit_keeps_next_to_nothing(limit: int) -> None:
+    histories = Histories(limit)
+    histories.follow({SharedIndexInformer(ListWatch(Server(), core_v1.CONFIG_MAPS))})
+    [history] = histories.values()
+    for number in range(10):
+        history.saw(Batch.of([update_of(str(number), "x" * 500, "y" * 500)]))
+    assert history.size() <= limit
+
+
 @pytest.mark.parametrize(("size", "names"), [(100, 3_000), (100, 300), (5_000, 3_000)])
 def test_recorded_changes_take_no_more_memory_than_their_limit(size: int, names: int) -> None:
     histories = Histories(2_000_000)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from math import ceil
+from typing import Any
 
 import pytest
 
-from aioinformer.ring.member import RingRefused
+from aioinformer import LeaderElectionOptions
+from aioinformer.ring.member import Member, RingRefused, WriteRing
+from aioinformer.ring.table import Entry, Ring, Slot, encode
 from tests.unit.ring.planted import PLANTED, Planted
 from tests.unit.ring.simulation import BOUND, Violation, World, quiet, run
 
@@ -103,6 +106,34 @@ def test_restart_under_the_same_name_waits_for_the_lease() -> None:
     world.add(world.replicas[0].member.name)
     world.run_until(world.now + BOUND)
     quiet(world)
+
+
+def test_successor_of_the_same_name_hands_no_slot_over_while_its_predecessor_may_work() -> None:
+    slots = (Slot("a", 1, "b"), Slot("a", 1), Slot("b", 1), Slot("b", 1))
+    ring = Ring(slots, "uid", 5, {"a": Entry("former", 15), "b": Entry("other", 15)}, "ring")
+    stored = {"metadata": {"uid": "ring", "resourceVersion": "7"}, "data": encode(ring)}
+    leases: list[dict[str, Any]] = [
+        {
+            "metadata": {"name": name, "uid": uid, "resourceVersion": "1"},
+            "spec": {"holderIdentity": f"{name}_2", "leaseDurationSeconds": 15},
+        }
+        for name, uid in (("a", "new"), ("b", "other"))
+    ]
+    member = Member("a", "a_2", LeaderElectionOptions(), Ring((Slot(),) * 4, "uid"))
+    member.lease_answered(member.lease_request(), leases[0], 100.0)
+    member.ring_read(stored, 100.0, 100.0)
+    member.leases_listed(leases, 100.0)
+    write, _ = member.next_write(100.0)
+    assert isinstance(write, WriteRing)
+    assert [(each.owner, each.epoch) for each in write.ring.slots[:2]] == [("a", 1)] * 2
+    # Its Lease was deleted, so it may work for the duration of that.
+    for lease in leases:
+        lease["metadata"]["resourceVersion"] = "2"
+    member.lease_answered(member.lease_request(), leases[0], 115.0)
+    member.leases_listed(leases, 115.0)
+    write, _ = member.next_write(120.0)
+    assert isinstance(write, WriteRing)
+    assert all(each.epoch > 1 for each in write.ring.slots if each.owner == "a")
 
 
 @pytest.mark.parametrize("count", [1, 3])
