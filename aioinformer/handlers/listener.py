@@ -19,7 +19,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.concurrency import IN_HANDLER, Latch, clock_of, create_task, is_ending, uncancel
-from aioinformer.errors import USER_ERRORS
+from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import origin
 from aioinformer.handlers.backlog import END, Backlog, Batch
 from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames, key_of
@@ -160,14 +160,16 @@ class ProcessorListener(Generic[T]):
         backlog.added += batch.size
         for notification in notifications:
             try:
-                self._deliver(notification)
+                result = self._deliver(notification)
+                if type(result) is CoroutineType:
+                    result.close()
+                    raise UsageError(f"{self.name} is called at once, so it cannot be a coroutine function")
             except USER_ERRORS as error:
                 self._current = notification
                 self._report(error)
-            if ends and self._clock() > ends:
-                rest = Batch.of([*notifications])
-                backlog.added -= rest.size
-                backlog.add(rest)
+            if ends and self._clock() > ends and (rest := [*notifications]):
+                backlog.added -= len(rest)
+                backlog.add(Batch.of(rest))
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start the pair of tasks."""

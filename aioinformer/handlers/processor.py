@@ -92,10 +92,9 @@ class SharedProcessor(Generic[T]):
             notifications: there may be very many, which need not be counted when the batch is made.
             initial: how many of them belong to the initial list.
         """
-        first = not self._outbox
+        counted = self._counted if self._outbox else (len(notifications), initial)
         self._outbox += notifications
-        if first:
-            self._counted = len(notifications), initial
+        self._counted = counted
 
     def flush(self) -> None:
         """Pass the batch to the listeners. Call this before the event loop gets a turn.

@@ -150,6 +150,8 @@ class History:
         """Record a batch of changes. Those of the first list are none."""
         # In a flood, this is the cost of the page: there is no step of Python for each change.
         changes = batch.notifications
+        if batch.initial == batch.size:
+            return
         if batch.initial:
             changes = [each for each in changes if not getattr(each, "is_in_initial_list", False)]
         try:
