@@ -53,14 +53,12 @@ _BETWEEN: Final = 0.1
 
 
 class ShardedListWatch(ListWatch[T]):
-    """A `ListWatch` of the objects of one shard.
+    """A `ListWatch` of the objects of one shard. Arguments that are not described here are as there.
 
     Args:
         transport: sends requests to the server.
         resource: the resource to list.
         shard: selects the objects.
-
-        namespace, label_selector, field_selector, tweak, metadata_only: as for `ListWatch`.
         of_owner: an object belongs to the shard of the uid of its controller. The server cannot select these objects.
 
     Attributes:
