@@ -89,6 +89,12 @@ SECTIONS = (
         "has changed.",
     ),
     Section(
+        "page_open",
+        "The open page",
+        "200 informers with controllers and 20,000 keys, with and without one reader who follows the page and one key. "
+        "The reader is another process.",
+    ),
+    Section(
         "tls_lists",
         "The first list over TLS",
         "In a streaming list, the server sends each pod by a write of its own.",
@@ -285,7 +291,7 @@ SECTIONS = (
 TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("A real API server", (("real_server", ""),)),
     ("TLS, event by event", (("lone_events", ""), ("tls_lists", ""))),
-    ("Controllers", (("controllers", ""), ("observed", ""))),
+    ("Controllers", (("controllers", ""), ("observed", ""), ("page_open", ""))),
     ("Idle informers", (("idle", ""), ("open_together", ""))),
     ("The watch path", (("watch_path", ""), ("watch_path_tls", ""), ("metadata_only", ""), ("beside_others", "CPU"))),
     ("Latency", (("latency", ""),)),
