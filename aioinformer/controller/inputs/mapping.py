@@ -115,8 +115,6 @@ class Input(Generic[T]):
         whole = informer.storage not in (Storage.METADATA, Storage.PROJECTION)
         handler = _Handler(self, primary, enqueue, loops, whole, self.resource.group_resource, on_gone=on_gone)
         handler.registration = informer.add_event_handler(handler, self._resync_period())
-        if not self._calls_users():
-            handler.registration.call_at_once()
         return handler.registration
 
     def keys(
@@ -143,8 +141,8 @@ class Input(Generic[T]):
     def _keys_of(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
         raise NotImplementedError
 
-    def _calls_users(self) -> bool:
-        """Return whether functions of the user are called for each change."""
+    def calls_users(self) -> bool:
+        """Return whether functions of the user, those of this input, are called for each change."""
         return self.when not in (content_changed, object_changed)
 
     def _resync_period(self) -> float | None:
@@ -375,5 +373,6 @@ class Watch(Input[T]):
     def _keys_of(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
         return keys_in(self._to(state), primary.resource, key.namespace, self._source)
 
-    def _calls_users(self) -> bool:
-        return self._index is None or super()._calls_users()
+    def calls_users(self) -> bool:
+        """Return whether functions of the user, those of this input, are called for each change."""
+        return self._index is None or super().calls_users()

@@ -19,6 +19,7 @@ from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
 from aioinformer.ring.informers import RingInformers
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
+from aioinformer.workqueue.requests.outcomes import by_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,6 +95,8 @@ class Inputs:
                         await indexed.add_indexers_in_slices(missing)
                 gone = self.note_deleted if each is primary else None
                 registration = each.attach(informer, self.primary, self._add, loops=self._loops, on_gone=gone)
+                if declared.queue.group is by_namespace and not each.calls_users():
+                    registration.call_at_once()
                 self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
             await self.detach()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The number of conflicts in a row from which on they are no coincidence.
 LASTING_CONFLICT: Final = 5
+#: The group of a key, by default.
+by_namespace: Final = attrgetter("namespace")
 
 
 class QueueOptions(msgspec.Struct, frozen=True):
@@ -37,7 +39,7 @@ class QueueOptions(msgspec.Struct, frozen=True):
     backoff: BackoffOptions = BackoffOptions(initial=0.05, factor=2.0, cap=300.0, jitter=1.0)
     max_attempts: int | None = None
     min_interval: float = 0.0
-    group: Callable[[ObjectName], Hashable] = attrgetter("namespace")
+    group: Callable[[ObjectName], Hashable] = by_namespace
     group_limit: int | None = None
 
     def __post_init__(self) -> None:

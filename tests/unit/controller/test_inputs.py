@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from aioinformer.controller import (
     Every,
     Manager,
     Owns,
+    QueueOptions,
     Request,
     Source,
     Watch,
@@ -138,6 +140,30 @@ async def test_no_run_before_all_inputs_have_synced() -> None:
         slow.set()
         await started()
         assert runs.names == ["a"]
+
+
+@pytest.mark.parametrize("which", ["group", "when", "to"])
+async def test_functions_of_users_are_called_by_the_task_of_the_handler(which: str) -> None:
+    """So a slow one is named in the log, and does not hold up the informer."""
+    server, tasks = server_with("a"), set[str]()
+
+    def noted(*arguments: Any) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task.get_name())
+        return "default/a"
+
+    queue = QueueOptions(group=noted) if which == "group" else None
+    when = noted if which == "when" else None
+    watches = [Watch(PODS, to=noted)] if which == "to" else []
+    controller = Controller("it", CONFIG_MAPS, Runs(), when=when, queue=queue, watches=watches)
+    async with manager_of(server, controller):
+        await started()
+        server.put("configmaps", config_map("a", size="2"))
+        server.put("pods", pod("b"))
+        await settled()
+    assert tasks
+    assert all(re.search(r"handler \d+ .*: run$", each) for each in tasks), tasks
 
 
 @pytest.mark.behaviour("C-57")
