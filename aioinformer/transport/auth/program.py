@@ -4,7 +4,8 @@ Rules that are easy to break:
 
 * The program has ended when its process has ended, even if its outputs are still open: a child process may keep them
   open for ever. All that the program itself wrote is in the pipes by then, and is read.
-* If the wait is cancelled, the process and its children are killed, and the process is reaped.
+* If the wait is cancelled, the process and its children are killed, and the process is reaped. A start is not
+  cancelled: asyncio would kill the process without its children, and wait for ever for the outputs that they keep open.
 * No local variable of a frame that raises holds the command, the environment or the outputs.
 """
 
@@ -17,7 +18,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.concurrency import shielded
+from aioinformer.concurrency import create_task, shielded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,17 +45,25 @@ async def run_program(
         TooMuchOutput: it wrote more than `most` bytes.
     """
     outputs = _Outputs(most)
-    process, _ = await asyncio.get_running_loop().subprocess_exec(
-        lambda: outputs, *command(), env=environment(), stdin=subprocess.DEVNULL, start_new_session=True
+    starting = create_task(
+        asyncio.get_running_loop().subprocess_exec(
+            lambda: outputs, *command(), env=environment(), stdin=subprocess.DEVNULL, start_new_session=True
+        ),
+        name="start of a program",
     )
     try:
+        await asyncio.wait({starting})
+        process, _ = starting.result()
         await outputs.finished
         await asyncio.wait({outputs.drained}, timeout=_DRAIN_SECONDS)
     finally:
-        _kill(process)
-        process.close()
         with shielded():
-            await outputs.closed
+            await asyncio.wait({starting})
+            if starting.exception() is None:
+                process, _ = starting.result()
+                _kill(process)
+                process.close()
+                await outputs.closed
     if outputs.is_full:
         raise TooMuchOutput
     status = process.get_returncode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import textwrap
 from base64 import b64encode
@@ -182,6 +183,37 @@ async def test_cancelled_plugin_is_killed_with_its_children(section: MakeSection
         while is_running(int(path.read_text())):  # noqa: ASYNC110 - not a child of this process
             await asyncio.sleep(0.01)
     assert open_files() == before
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_plugin_that_is_cancelled_while_it_starts_is_killed_with_its_children(
+    section: MakeSection, tmp_path: Path, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, ready = tmp_path / "pid", tmp_path / "ready"
+    os.mkfifo(ready)
+    code = FORK.format(options=", stdout=subprocess.DEVNULL", path=str(path))
+    source = credentials(section(f"{code}\nopen({str(ready)!r}, 'w').write('x')\ntime.sleep(600)"), timeout=300)
+    is_started = False
+
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            nonlocal is_started
+            super().__init__(*args, **settings)
+            is_started = True
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    waiting = asyncio.ensure_future(source.current())
+    while not is_started:  # noqa: ASYNC110 - the event would end the wait some turns later
+        await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    assert ready.read_text() == "x"  # blocks the event loop, which has not connected all outputs
+    await source.aclose()
+    await asyncio.wait({waiting})
+    assert isinstance(waiting.exception(), TransportError)
+    async with asyncio.timeout(30):
+        while is_running(int(path.read_text())):  # noqa: ASYNC110 - not a child of this process
+            await asyncio.sleep(0.01)
 
 
 async def test_repr_hides_arguments_and_variables_of_a_plugin(section: MakeSection) -> None:
