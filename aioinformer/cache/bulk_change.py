@@ -1,8 +1,9 @@
 """Change many objects of a store so that every reader sees all of the change or nothing of it.
 
-The work is done beforehand, a bit at each call: index functions are called, and a collection of new objects is indexed
-on the side. `commit` then takes the lock once. While a bulk change is open, nothing else may change the objects in it.
-Other objects, other forms of the same objects, and more indices may be added meanwhile.
+The work is done beforehand, a bit at each call: index functions are called, and new objects are indexed on the side.
+`commit` then takes the lock once, for a step whose loops are those of additions to a dict: only deletions and objects
+that move in an index take one of Python. While a bulk change is open, nothing else may change the objects in it. Other
+objects, other forms of the same objects, and more indices may be added meanwhile.
 """
 
 from __future__ import annotations
@@ -17,41 +18,47 @@ if TYPE_CHECKING:
 
 
 class BulkChange:
-    """Collect puts and deletions, and make them at once.
+    """Collect additions, updates and deletions, and make them at once.
 
-    Args:
-        store: the store to change.
-        fresh: none of the objects that will be put should be in the store yet.
+    Attributes:
+        indices: of the store, when the change began.
+        added: new items by key.
+        added_to: indices of these items alone, by index of the store.
+        settled: new items of objects that no index has to follow, by key.
+        moved: key -> the item, and its values by index.
+        deleted: keys.
     """
 
-    def __init__(self, store: ThreadSafeStore[Any], *, fresh: bool) -> None:
+    def __init__(self, store: ThreadSafeStore[Any]) -> None:
         self._store = store
-        self._deleted: dict[str, None] = {}
-        #: key -> the item, and its values by the names of the indices
-        self._puts: dict[str, tuple[Any, dict[str, tuple[str, ...]]]] = {}
-        #: Objects that are all new, and indices of these alone.
-        self._items: dict[str, Any] | None = None
-        self._made: dict[str, Index[Any]] = {}
-        if fresh:
-            self._items = {}
-            self._made = {index.name: store.new_index(index.name, index.function) for index in store.every_index}
+        self.indices = store.every_index
+        self.added: dict[str, Any] = {}
+        self.added_to = {index: store.built(index.name, index.function, ()) for index in self.indices}
+        self.settled: dict[str, Any] = {}
+        self.moved: dict[str, tuple[Any, dict[Index[Any], tuple[str, ...]]]] = {}
+        self.deleted: dict[str, None] = {}
 
     def __contains__(self, key: str) -> bool:
         """Return whether an object is changed."""
-        return key in self._puts or key in self._deleted or (self._items is not None and key in self._items)
+        return key in self.added or key in self.settled or key in self.moved or key in self.deleted
 
-    def put(self, key: str, item: Any) -> None:
-        """Add or replace an item."""
-        if self._items is None:
-            self._puts[key] = item, {index.name: index.evaluate(key, item) for index in self._store.every_index}
-            return
-        self._items[key] = item
-        for index in self._made.values():
+    def add(self, key: str, item: Any) -> None:
+        """Add an item that is not in the store."""
+        self.added[key] = item
+        for index in self.added_to.values():
             index.put(key, item, index.evaluate(key, item))
+
+    def update(self, key: str, item: Any) -> None:
+        """Replace an item that is in the store."""
+        values = {index: index.evaluate(key, item) for index in self.indices}
+        if all(index.has(key, item, new) for index, new in values.items()):
+            self.settled[key] = item
+        else:
+            self.moved[key] = item, values
 
     def delete(self, key: str) -> None:
         """Remove an item that is in the store."""
-        self._deleted[key] = None
+        self.deleted[key] = None
 
     def commit(self, notify: Callable[[], Any] = lambda: None) -> None:
         """Make the changes, all at once.
@@ -62,13 +69,26 @@ class BulkChange:
         Raises:
             MemoryError: nothing has changed. The same if `notify` raises.
         """
-        items = self._items
-        if items is not None:
-            if self._store.put_new(items, self._made, notify):
-                return
-            self._puts = {key: (item, {}) for key, item in items.items()}  # some of them have been put by others
-        for key, (item, values) in self._puts.items():
-            for index in self._store.every_index:
-                if index.name not in values:
-                    values[index.name] = index.evaluate(key, item)
-        self._store.put_all(self._puts, self._deleted, notify)
+        self.follow(self._store.every_index)
+        self._store.change(self, notify)
+
+    def follow(self, indices: list[Index[Any]]) -> None:
+        """Evaluate what indices need that were added or replaced since the change began."""
+        if indices is not self.indices:
+            self.indices = indices
+            self._move(self.settled)
+
+    def update_added(self) -> None:
+        """Make updates of the additions: another writer has put some of these objects."""
+        self.added_to.clear()
+        self._move(self.added)
+
+    def _move(self, items: dict[str, Any]) -> None:
+        self.moved |= {key: (item, {}) for key, item in items.items()}
+        items.clear()
+        for index in self.indices:
+            if index not in self.added_to:
+                self.added_to[index] = self._store.built(index.name, index.function, self.added.items())
+            for key, (item, values) in self.moved.items():
+                if index not in values:
+                    values[index] = index.evaluate(key, item)

@@ -136,6 +136,12 @@ class Index(Generic[T]):
             self._log_error(f"index function {self.name!r}", error, message, self.name, key)
             return FAILED
 
+    def has(self, key: str, item: Any, values: tuple[str, ...]) -> bool:
+        """Return whether an object has these values already."""
+        if self.settles_records and isinstance(item, Record):
+            return key in self._keys.get(item.namespace, ())
+        return self._values_of(key) == values
+
     def put(self, key: str, item: Any, new: tuple[str, ...]) -> None:
         """Set the values of an object."""
         begun: Begun = []

@@ -27,6 +27,8 @@ from aioinformer.functions import LogError, Timed, log_each, untimed
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
+    from aioinformer.cache.bulk_change import BulkChange
+
 T = TypeVar("T")
 
 #: The name of the namespace index.
@@ -174,7 +176,7 @@ class ThreadSafeStore(Generic[T]):
     def replace(self, items: Mapping[str, Any]) -> None:
         """Replace all items with these."""
         built = [
-            (indices, {name: self._built(name, index.function, items.items()) for name, index in indices.items()})
+            (indices, {name: self.built(name, index.function, items.items()) for name, index in indices.items()})
             for indices in (self._indices, self._unfinished)
         ]
         taken = dict(items)
@@ -184,93 +186,63 @@ class ThreadSafeStore(Generic[T]):
                 indices.update(rebuilt)
             self._renew()
 
-    def put_all(
-        self,
-        puts: Mapping[str, tuple[Any, Mapping[str, tuple[str, ...]]]],
-        deleted: Iterable[str],
-        notify: Callable[[], Any],
-    ) -> None:
-        """Put and delete many items in one change that every reader sees whole or not at all.
+    def change(self, change: BulkChange, notify: Callable[[], Any]) -> None:
+        """Make many changes, which every reader sees whole or not at all.
 
         Args:
-            puts: key -> item, and its values by the names of the indices.
-            deleted: keys of items to delete after that.
+            change: its additions become the items and the indices of an empty store.
             notify: called as a part of the change, inside the lock.
 
         Raises:
             MemoryError: nothing has changed. The same if `notify` raises.
         """
         with self._lock:
-            indices = self.every_index
+            items, indices, added = self._items, self.every_index, change.added
+            change.follow(indices)  # another thread may have added an index just now
+            if not added.keys().isdisjoint(items):
+                change.update_added()
+            if not (items or change.settled or change.moved):
+                self._begin(added, change.added_to, notify)
+                return
             changes: list[tuple[str, Any, Begun]] = []
             try:
-                for key, (item, values) in puts.items():
+                for key, (item, values) in change.moved.items():
                     begun: Begun = []
-                    changes.append((key, self._items.get(key), begun))
-                    self._items[key] = item
+                    changes.append((key, items.get(key), begun))
+                    items[key] = item
                     for index in indices:
-                        new = values.get(index.name)
-                        if new is None:  # another thread has just added this index
-                            new = index.evaluate(key, item)
-                        index.add(key, item, new, begun)
+                        index.add(key, item, values[index], begun)
+                items.update(added)
+                for index in indices:
+                    index.take_in(change.added_to[index])
                 notify()
             except BaseException:
                 for key, old, begun in changes:
                     self._undo(key, old, begun)
+                self._remove(added)
                 raise
+            items.update(change.settled)  # of keys that exist, which needs no memory
             for key, _, begun in changes:
                 for index, before, new in begun:
                     index.settle(key, before, new)
-            for key in deleted:
-                old = self._items.pop(key, None)
-                if old is not None:
-                    for index in indices:
-                        index.remove(key, old)
+            self._remove(change.deleted)
 
-    def put_new(self, items: dict[str, Any], made: dict[str, Index[Any]], notify: Callable[[], Any]) -> bool:
-        """Put many new items, which are indexed already, in one change; return False if some are in the store.
+    def _begin(self, items: dict[str, Any], made: dict[Index[T], Index[T]], notify: Callable[[], Any]) -> None:
+        taken = [
+            (ours, {name: made[index] for name, index in ours.items()}) for ours in (self._indices, self._unfinished)
+        ]
+        notify()
+        self._items = items
+        for ours, new in taken:
+            ours.update(new)
+        self._renew()
 
-        Args:
-            items: by key. If the store is empty, the dict becomes its own.
-            made: indices of these items alone, by name; those that are missing are added.
-            notify: called as a part of the change, inside the lock.
-
-        Raises:
-            MemoryError: nothing has changed. The same if `notify` raises.
-        """
-        self._build_missing(items, made)
-        with self._lock:
-            if not items.keys().isdisjoint(self._items):
-                return False
-            self._build_missing(items, made)  # another thread may have added an index just now
-            if self._items:
-                self._add_new(items, made, notify)
-                return True
-            taken = [(indices, {name: made[name] for name in indices}) for indices in (self._indices, self._unfinished)]
-            notify()
-            self._items = items
-            for indices, ours in taken:
-                indices.update(ours)
-            self._renew()
-            return True
-
-    def _build_missing(self, items: dict[str, Any], made: dict[str, Index[Any]]) -> None:
-        for index in self.every_index:
-            if index.name not in made:
-                made[index.name] = self._built(index.name, index.function, items.items())
-
-    def _add_new(self, items: dict[str, Any], made: dict[str, Index[Any]], notify: Callable[[], Any]) -> None:
-        try:
-            self._items.update(items)
-            for index in self.every_index:
-                index.take_in(made[index.name])
-            notify()
-        except BaseException:
-            for key, item in items.items():
-                self._items.pop(key, None)
+    def _remove(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            item = self._items.pop(key, None)
+            if item is not None:
                 for index in self.every_index:
                     index.remove(key, item)
-            raise
 
     def new_index(self, name: str, function: IndexFunc[T]) -> Index[T]:
         """Return an empty index by a function, for items of this store."""
@@ -327,7 +299,8 @@ class ThreadSafeStore(Generic[T]):
                     return
             item = now  # another thread, or the function itself, changed it meanwhile
 
-    def _built(self, name: str, function: IndexFunc[T], items: Iterable[tuple[str, Any]]) -> Index[T]:
+    def built(self, name: str, function: IndexFunc[T], items: Iterable[tuple[str, Any]]) -> Index[T]:
+        """Return an index of some items by a function."""
         index = self.new_index(name, function)
         for key, item in items:
             index.put(key, item, index.evaluate(key, item))

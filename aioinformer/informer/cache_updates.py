@@ -178,7 +178,7 @@ class CacheUpdates(Generic[T]):
         """
         store = self._store
         keys = self._known.all_keys()
-        change = BulkChange(store, fresh=not keys)
+        change = BulkChange(store)
         listed: dict[str, Record] = {}
         for record in objects:
             listed[record.key] = record
@@ -200,7 +200,7 @@ class CacheUpdates(Generic[T]):
                 if notification is not None:
                     notifications.append(notification)
                     initial += type(notification) is AddNotification and notification.is_in_initial_list
-                    change.put(key, record)
+                    (change.add if old is None else change.update)(key, record)
             yield
         change.commit(lambda: self._distribute_all(notifications, initial))
         # All of this is one step, so there is no loop over all objects, unless versions have no order.

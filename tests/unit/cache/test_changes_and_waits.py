@@ -48,12 +48,12 @@ def seen(cells: ThreadSafeStore[Item]) -> dict[str, list[str]]:
 @pytest.mark.parametrize("cells", [store(), store(a=["x"], b=["x", "y"], c=["z"])], ids=["empty", "filled"])
 def test_changes_become_visible_at_the_commit(cells: ThreadSafeStore[Item]) -> None:
     before = seen(cells)
-    change = BulkChange(cells, fresh=not len(cells))
+    change = BulkChange(cells)
     for key in cells.all_keys():
         if key != "c":
             change.delete(key)
-    change.put("c", {"tags": ["x"]})
-    change.put("d", {"tags": ["x", "w"]})
+    (change.update if "c" in before["*"] else change.add)("c", {"tags": ["x"]})
+    change.add("d", {"tags": ["x", "w"]})
     assert seen(cells) == before
     change.commit()
     assert seen(cells) == {"*": ["c", "d"], "w": ["d"], "x": ["c", "d"]}
@@ -62,7 +62,7 @@ def test_changes_become_visible_at_the_commit(cells: ThreadSafeStore[Item]) -> N
 def test_untouched_object_can_be_exchanged_meanwhile() -> None:
     cells = store(a=["x"], b=["x"])
     packed = {"tags": ["x"]}
-    change = BulkChange(cells, fresh=not len(cells))
+    change = BulkChange(cells)
     change.delete("b")
     cells.exchange("a", cells.item("a"), packed)
     change.commit()
@@ -73,27 +73,28 @@ def test_untouched_object_can_be_exchanged_meanwhile() -> None:
 @pytest.mark.parametrize("filled", [False, True])
 def test_unfinished_index_is_complete_after_the_commit(filled: bool, steps: int) -> None:
     cells = store(a=["x"], b=["x"], c=["x"]) if filled else store()
-    kept = cells.all_keys()[1:]
-    filling = cells.adding_indexers({f"count {steps}": lambda item: [str(len(item["tags"]))]})
+    kept = cells.all_keys()[2:]
+    filling = cells.adding_indexers({f"count {steps}": lambda item: [str(len(item["tags"]) + len(item) - 1)]})
     for _ in range(steps):
         next(filling, None)
-    change = BulkChange(cells, fresh=not len(cells))
-    change.put("d", {"tags": ["x", "y"]})
-    for key in cells.all_keys()[:1]:
-        change.delete(key)
+    change = BulkChange(cells)
+    change.add("d", {"tags": ["x", "y"]})
+    if filled:
+        change.delete("a")
+        change.update("b", {"tags": ["x"], "more": True})
     next(filling, None)
     change.commit()
     for _ in filling:
         pass
     assert cells.indexed_keys(f"count {steps}", "1") == kept
-    assert cells.indexed_keys(f"count {steps}", "2") == ["d"]
+    assert cells.indexed_keys(f"count {steps}", "2") == (["b", "d"] if filled else ["d"])
 
 
 @pytest.mark.parametrize("others", [{}, {"a": ["x"]}], ids=["empty", "others"])
 def test_new_objects_join_existing_ones_in_every_index(others: dict[str, list[str]]) -> None:
     cells = store(**others)
-    change = BulkChange(cells, fresh=True)
-    change.put("b", {"tags": ["x", "y"]})
+    change = BulkChange(cells)
+    change.add("b", {"tags": ["x", "y"]})
     cells.put("c", {"tags": ["y"]})
     cells.add_indexers({"count": lambda item: [str(len(item["tags"]))]})
     change.commit()
@@ -101,6 +102,28 @@ def test_new_objects_join_existing_ones_in_every_index(others: dict[str, list[st
     assert cells.indexed_keys("count", "1") == [*others, "c"]
     cells.delete("b")
     assert seen(cells) == {"*": [*others, "c"], **({"x": ["a"]} if others else {}), "y": ["c"]}
+
+
+def test_objects_that_others_have_put_meanwhile_are_replaced() -> None:
+    cells = store()
+    change = BulkChange(cells)
+    change.add("a", {"tags": ["x"]})
+    change.add("b", {"tags": ["x"]})
+    cells.put("a", {"tags": ["y"]})
+    change.commit()
+    assert seen(cells) == {"*": ["a", "b"], "x": ["a", "b"]}
+
+
+def test_update_leaves_indices_with_the_same_values_alone() -> None:
+    cells = store(a=["x"], b=["x", "y"])
+    change = BulkChange(cells)
+    same, moved = {"tags": ["x"]}, {"tags": ["y", "z"]}
+    change.update("a", same)
+    change.update("b", moved)
+    assert [*change.settled] == ["a"]
+    change.commit()
+    assert (cells.item("a"), cells.item("b")) == (same, moved)
+    assert seen(cells) == {"*": ["a", "b"], "x": ["a"], "y": ["b"], "z": ["b"]}
 
 
 def test_failed_update_keeps_the_namespace_of_a_record() -> None:
@@ -113,8 +136,8 @@ def test_failed_update_keeps_the_namespace_of_a_record() -> None:
 
     cells: ThreadSafeStore[Any] = ThreadSafeStore({"namespace": meta_namespace_index_func})
     cells.put("n/a", record(1))
-    change = BulkChange(cells, fresh=False)
-    change.put("n/a", record(2))
+    change = BulkChange(cells)
+    change.update("n/a", record(2))
     with pytest.raises(MemoryError):
         change.commit(exhausted)
     assert cells.indexed_keys("namespace", "n") == ["n/a"]
