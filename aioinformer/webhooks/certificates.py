@@ -20,6 +20,7 @@ from aioinformer.logs import get_logger
 from aioinformer.resources.resource import Resource
 from aioinformer.transport.auth.secret import PrivateDict, Secret
 from aioinformer.transport.session import no_password, pem_file
+from aioinformer.workqueue.retry import DEFAULT_RETRY, on_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,16 +36,10 @@ CONFIGURATIONS: Final[dict[str, Resource[Any]]] = {
     purpose: Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
     for purpose, kind in (("default", "MutatingWebhookConfiguration"), ("validate", "ValidatingWebhookConfiguration"))
 }
-_ATTEMPTS: Final = 5
 
 
 class Certificates:
     """Keeps a certificate in a TLS context, and the CA in the configurations.
-
-    Args:
-        server: names, and where the certificate comes from.
-        client: for the Secret and the configurations.
-        now: the time.
 
     Attributes:
         context: for a server; `refresh` changes the certificate in it, for new connections.
@@ -65,8 +60,6 @@ class Certificates:
 
         Raises:
             UsageError: the Secret or the files have no readable certificate; they stay as they are.
-            ApiError: the server refused a read or write.
-            TransportError: the server was not reached.
         """
         if self._server.files is not None:
             parts = [_read(Path(self._server.files, name)) for name in ("tls.crt", "tls.key")]
@@ -74,7 +67,7 @@ class Certificates:
                 self._load(Secret("\n".join(part.text for part in parts)), f"{self._server.files}: tls.crt and tls.key")
                 self._loaded = parts
             return
-        authority = await self._authority()
+        authority = await on_error(self._authority, _is_raced, DEFAULT_RETRY)
         changed = [await self._trust(resource, authority.trusted) for resource in CONFIGURATIONS.values()]
         if self._loaded is None or (self._loaded != authority.certificate and not any(changed)):
             names = (*self._server.dns_names, *self._server.hosts)
@@ -97,31 +90,24 @@ class Certificates:
         server, now = self._server, self._now()
         where, name = f"Secret {server.namespace}/{server.secret}", f"CA of {server.name}.{server.namespace}"[:64]
         secrets = self._client.with_options(namespace=server.namespace).resource(SECRETS)
-        for attempt in range(_ATTEMPTS):
-            found = await secrets.get_or_none(server.secret)
-            stored = PrivateDict({} if found is None else document_of(found))
-            data = PrivateDict(stored.get("data") or {})
-            known = authority.read(data, where)
-            if known is None and data:
-                raise UsageError(f"{where} belongs to others: it has {', '.join(data)}; rename the server")
-            if known is not None:
-                is_own, end = known.name == f"CN={name}", known.certificate.not_valid_after_utc
-                if now < (known.renewal if is_own else end):
-                    return known
-                if not is_own:
-                    raise UsageError(f"{where} has a CA of others, which ended at {end}; replace it")
-            made = authority.make(name, now, known)
-            metadata = {"name": server.secret, "namespace": server.namespace}
-            body = {"metadata": metadata, "type": "Opaque", **stored, "data": PrivateDict({**data, **made.data()})}
-            try:
-                await (secrets.create if found is None else secrets.replace)(PrivateDict(body))
-            except (AlreadyExists, Conflict):
-                if attempt + 1 == _ATTEMPTS:
-                    raise
-                continue  # another replica was faster
-            _log.info("%s has a new CA, until %s", where, made.certificate.not_valid_after_utc)
-            return made
-        raise AssertionError("the last attempt returns or raises")
+        found = await secrets.get_or_none(server.secret)
+        stored = PrivateDict({} if found is None else document_of(found))
+        data = PrivateDict(stored.get("data") or {})
+        known = authority.read(data, where)
+        if known is None and data:
+            raise UsageError(f"{where} belongs to others: it has {', '.join(data)}; rename the server")
+        if known is not None:
+            is_own, end = known.name == f"CN={name}", known.certificate.not_valid_after_utc
+            if now < (known.renewal if is_own else end):
+                return known
+            if not is_own:
+                raise UsageError(f"{where} has a CA of others, which ended at {end}; replace it")
+        made = authority.make(name, now, known)
+        metadata = {"name": server.secret, "namespace": server.namespace}
+        body = {"metadata": metadata, "type": "Opaque", **stored, "data": PrivateDict({**data, **made.data()})}
+        await (secrets.create if found is None else secrets.replace)(PrivateDict(body))
+        _log.info("%s has a new CA, until %s", where, made.certificate.not_valid_after_utc)
+        return made
 
     async def _trust(self, resource: Resource[Any], trusted: bytes) -> bool:
         """Set `caBundle` of the webhooks of this server; return whether it was another one."""
@@ -148,6 +134,11 @@ class Certificates:
             return urlsplit(config["url"]).hostname in self._server.hosts
         service = config.get("service") or {}
         return bool((service.get("name"), service.get("namespace")) == (self._server.name, self._server.namespace))
+
+
+def _is_raced(error: Exception) -> bool:
+    """Return whether another replica was faster."""
+    return isinstance(error, (AlreadyExists, Conflict))
 
 
 def _read(path: Path) -> Secret:
