@@ -11,7 +11,7 @@ from aioinformer.client.bodies import encode_unchecked
 from aioinformer.errors import AioinformerError, TransportError, UsageError
 from aioinformer.resources.crds import CustomResourceDefinition
 from aioinformer.resources.keys import metadata_field, metadata_of
-from aioinformer.resources.manifests import Manifest, title
+from aioinformer.resources.manifests import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,7 +98,7 @@ async def apply_all(
     bodies = [each if isinstance(each, Manifest) else Manifest(_plain(each), "") for each in objects]
     for body in bodies:
         if not (body.get("apiVersion") and body.get("kind")):
-            raise UsageError(f"{title(body)}: an object to apply needs apiVersion and kind")
+            raise UsageError(f"{body.title}: an object to apply needs apiVersion and kind")
     first = [body for kind in _FIRST for body in bodies if body["kind"] == kind]
     rest = [body for body in bodies if body["kind"] not in _FIRST]
     rest.sort(key=lambda body: body["kind"] in _LAST)  # stable

@@ -40,14 +40,9 @@ class Manifest(dict[str, Any]):
     @property
     def title(self) -> str:
         """Kind, namespace and name, for people: "Deployment shop/web"."""
-        return title(self)
-
-
-def title(body: dict[str, Any]) -> str:
-    """Return kind, namespace and name of an object, for people."""
-    metadata = body.get("metadata") or {}
-    key = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
-    return f"{body.get('kind')} {key or metadata.get('generateName', '')}"
+        metadata = self.get("metadata") or {}
+        key = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+        return f"{self.get('kind')} {key or metadata.get('generateName', '')}"
 
 
 def load_manifests(source: str | bytes | Path) -> list[Manifest]:
@@ -168,13 +163,12 @@ def _check_once(found: Iterable[Manifest]) -> None:
 def to_yaml(*bodies: dict[str, Any], sort_keys: bool = True) -> str:
     """Return objects as YAML documents, with the keys in the order of kubectl: by name."""
     # A copy for each use: PyYAML writes a value that occurs twice as an anchor and an alias.
-    texts = [yaml.dump(each, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=120) for each in bodies]
-    return "---\n".join(texts)
+    copies = map(msgspec.to_builtins, bodies)
+    return yaml.dump_all(copies, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=120)
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+    """Writes texts of several lines as blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
@@ -182,4 +176,3 @@ def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
 
 
 _Dumper.add_representer(str, _text)
-_Dumper.add_multi_representer(dict, yaml.SafeDumper.represent_dict)
