@@ -1,4 +1,4 @@
-"""Manifests: read them from YAML and JSON with their lines, and write them as kubectl does."""
+"""Manifests: read them from YAML and JSON, with their lines."""
 
 from __future__ import annotations
 
@@ -158,21 +158,3 @@ def _check_once(found: Iterable[Manifest]) -> None:
         if first := seen.get(key):
             raise UsageError(f"{each.source}: {each.title} is in {first} already; remove one of them")
         seen[key] = each.source
-
-
-def to_yaml(*bodies: dict[str, Any], sort_keys: bool = True) -> str:
-    """Return objects as YAML documents, with the keys in the order of kubectl: by name."""
-    # A copy for each use: PyYAML writes a value that occurs twice as an anchor and an alias.
-    copies = map(msgspec.to_builtins, bodies)
-    return yaml.dump_all(copies, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=120)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
-
-
-def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", data, "|" if "\n" in data else None)
-
-
-_Dumper.add_representer(str, _text)

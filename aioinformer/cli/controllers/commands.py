@@ -259,8 +259,8 @@ def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None)
       2  a bad option or file, no such class, or a class without a schema; the message names class and field
     """
     from aioinformer.cli.controllers.loading import load_custom_resource
+    from aioinformer.cli.controllers.manifest import to_yaml
     from aioinformer.cli.projects.definitions import compare
-    from aioinformer.resources.manifests import to_yaml
 
     bodies = [load_custom_resource(place).crd() for place in places]
     if check is None and compatible_with is None:

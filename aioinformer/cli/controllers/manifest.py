@@ -1,4 +1,4 @@
-"""The manifest of RBAC objects for `kubectl apply`: service account, roles, and bindings."""
+"""Manifests for `kubectl apply`: objects as YAML, and the RBAC objects of a manager."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import yaml
 
 from aioinformer.cli.controllers.needs import CLUSTER
-from aioinformer.resources.manifests import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,3 +67,21 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "verbs": list(rule.verbs),
     }
     return {**found, "resourceNames": list(rule.names)} if rule.names else found
+
+
+def to_yaml(*bodies: dict[str, Any], sort_keys: bool = True) -> str:
+    """Return objects as YAML documents, with the keys in the order of kubectl: by name."""
+    # A copy for each use: PyYAML writes a value that occurs twice as an anchor and an alias.
+    copies = map(msgspec.to_builtins, bodies)
+    return yaml.dump_all(copies, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+
+def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, "|" if "\n" in data else None)
+
+
+_Dumper.add_representer(str, _text)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from aioinformer.cli.controllers.manifest import manifest
+from aioinformer.cli.controllers.manifest import manifest, to_yaml
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
-from aioinformer.resources.manifests import to_yaml
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 

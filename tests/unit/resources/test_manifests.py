@@ -8,7 +8,6 @@ import pytest
 
 from aioinformer import UsageError, load_manifests
 from aioinformer.models import apps_v1
-from aioinformer.resources.manifests import to_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,11 +90,3 @@ def test_error_in_json_names_the_line(tmp_path: Path) -> None:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere: there is no such file"):
         load_manifests(tmp_path / "nowhere")
-
-
-def test_yaml_has_the_keys_in_order_and_no_aliases() -> None:
-    shared = {"b": "yes", "a": "x\ny\n"}
-    assert to_yaml({"spec": shared, "kind": "K", "status": shared}) == (
-        "kind: K\nspec:\n  a: |\n    x\n    y\n  b: 'yes'\nstatus:\n  a: |\n    x\n    y\n  b: 'yes'\n"
-    )
-    assert load_manifests(to_yaml(*load_manifests(TEXT))) == load_manifests(TEXT)
