@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -103,12 +104,8 @@ def _objects(text: str | bytes, file: str) -> Iterator[Manifest]:
         return f"{file}:{line}" if file else f"line {line}"
 
     try:
-        for value, lines in _documents(text, file):
-            if value is None:
-                continue
-            is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and "items" in value
-            for number, body in enumerate((value["items"] or ()) if is_list else (value,)):
-                yield _checked(body, at(lines[number + 1 if is_list and len(lines) > 1 else 0]))
+        for body, line in _bodies(text, file):
+            yield _checked(body, at(line))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise UsageError(f"{at(mark.line + 1) if mark else file}: cannot be read: {error.problem}") from error
@@ -119,17 +116,17 @@ def _objects(text: str | bytes, file: str) -> Iterator[Manifest]:
         raise UsageError(f"{file or 'the text'}: cannot be read: it is nested too deeply") from None
 
 
-def _documents(text: str | bytes, file: str) -> Iterator[tuple[Any, list[int]]]:
-    """Yield the documents with their lines: that of the document, and those of the items of a list."""
-    if file.endswith(".json"):
-        yield json.loads(text), [1]
-        return
-    for value, node in load_marked(text):
-        lines = [node.start_mark.line + 1]
-        for key, member in node.value if isinstance(node, yaml.MappingNode) else ():
-            if key.value == "items" and isinstance(member, yaml.SequenceNode):
-                lines += [item.start_mark.line + 1 for item in member.value]
-        yield value, lines
+def _bodies(text: str | bytes, file: str) -> Iterator[tuple[Any, int]]:
+    """Yield the documents and the items of Lists, with their lines; a file of JSON has but one."""
+    for value, node in [(json.loads(text), None)] if file.endswith(".json") else load_marked(text):
+        line = node.start_mark.line + 1 if node else 1
+        if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and "items" in value:
+            members = node.value if isinstance(node, yaml.MappingNode) else ()
+            items = [each for key, each in members if key.value == "items" and isinstance(each, yaml.SequenceNode)]
+            lines = [item.start_mark.line + 1 for each in items for item in each.value]
+            yield from zip(value["items"] or (), lines or repeat(line), strict=False)
+        elif value is not None:
+            yield value, line
 
 
 def _checked(body: Any, source: str) -> Manifest:
