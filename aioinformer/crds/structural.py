@@ -55,11 +55,7 @@ class _Place(NamedTuple):
 
 
 def structural(schema: Schema, root: str) -> Schema:
-    """Return the structural schema of the whole object, without what the server adds.
-
-    Args:
-        schema: of the class, by `schema_of`.
-        root: name of the class, for errors.
+    """Return the structural schema of the whole object, without what the server adds; `root` names its class.
 
     Raises:
         UsageError: the server has no schema for a field; the message names class and field.

@@ -94,11 +94,7 @@ def schema_of(cls: type[Any]) -> Schema:
 
 
 class _Reader:
-    """Makes the schema of what msgspec describes.
-
-    Attributes:
-        definitions: the schemas of all classes.
-    """
+    """Makes the schema of what msgspec describes, and the definitions of the classes in it."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, Schema] = {}

@@ -18,7 +18,7 @@ from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.serving import Answer, answer_asgi
-from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Hook, HookOptions, Invalid, SentRequest
+from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Hook, HookOptions, Invalid, Purpose, SentRequest
 
 T = TypeVar("T")
 
@@ -62,9 +62,6 @@ class Admission:
 
     The end of the path of a request names the function: `validate/widgets.example.com`, or `default/…`. Functions may
     be called while the manager runs, whether it is the leader or not.
-
-    Args:
-        name: of the manager.
 
     Attributes:
         port: at which the manager serves it; None while it does not.
@@ -237,7 +234,7 @@ class Admitting:
         """
         return self._declaring("default", resource, options)
 
-    def _declaring(self, purpose: Any, resource: Resource[T], options: HookOptions) -> Callable[[Any], Any]:
+    def _declaring(self, purpose: Purpose, resource: Resource[T], options: HookOptions) -> Callable[[Any], Any]:
         def declare(function: Any) -> Any:
             self.admission.declare(Hook(purpose, resource, function, options))
             return function

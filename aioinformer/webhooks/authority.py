@@ -26,21 +26,12 @@ _USAGES: Final = ("content_commitment", "key_encipherment", "data_encipherment",
 
 
 class Authority(NamedTuple):
-    """A CA.
-
-    Attributes:
-        certificate, key: of the CA.
-        trusted: the CAs whose certificates clients must accept, in PEM; this one first.
-    """
+    """A CA: its certificate and key."""
 
     certificate: x509.Certificate
     key: Any
+    #: The CAs whose certificates clients must accept, in PEM; this one first.
     trusted: bytes
-
-    @property
-    def name(self) -> str:
-        """The distinguished name of the CA."""
-        return self.certificate.subject.rfc4514_string()
 
     @property
     def renewal(self) -> datetime:

@@ -97,7 +97,8 @@ class Certificates:
         if known is None and data:
             raise UsageError(f"{where} belongs to others: it has {', '.join(data)}; rename the server")
         if known is not None:
-            is_own, end = known.name == f"CN={name}", known.certificate.not_valid_after_utc
+            is_own = known.certificate.subject.rfc4514_string() == f"CN={name}"
+            end = known.certificate.not_valid_after_utc
             if now < (known.renewal if is_own else end):
                 return known
             if not is_own:

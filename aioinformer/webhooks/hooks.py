@@ -25,7 +25,7 @@ R = TypeVar("R")
 NULL: Final = b"null"
 
 Operation: TypeAlias = Literal["create", "update", "delete"]
-FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
+Purpose: TypeAlias = Literal["default", "validate"]
 
 
 class HookOptions(TypedDict, total=False):
@@ -42,7 +42,7 @@ class HookOptions(TypedDict, total=False):
 
     operations: Iterable[Operation]
     reads: Iterable[Resource[Any]]
-    failure_policy: FailurePolicy
+    failure_policy: Literal["Fail", "Ignore"]
     timeout: int
 
 
@@ -155,23 +155,11 @@ class AdmissionRequest(Generic[T]):
 class Hook(Generic[T]):
     """An admission function, and for which requests it runs.
 
-    Args:
-        purpose: "default", which changes objects, or "validate".
-        resource: of the objects.
-        function: an async function of an `AdmissionRequest`.
-        options: see `HookOptions`.
-
     Raises:
         UsageError: an argument is invalid.
     """
 
-    def __init__(
-        self,
-        purpose: Literal["default", "validate"],
-        resource: Resource[T],
-        function: Any,
-        options: HookOptions,
-    ) -> None:
+    def __init__(self, purpose: Purpose, resource: Resource[T], function: Any, options: HookOptions) -> None:
         if not isinstance(resource, Resource):
             raise UsageError(f"{purpose}: write the resource in the decorator: @manager.{purpose}(WIDGETS)")
         self.purpose = purpose

@@ -100,11 +100,7 @@ class WebhookServer(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def serving(server: WebhookServer, admission: Admission, client: Client, grace: float) -> AsyncIterator[None]:
-    """Serve admission functions while the block runs; at its end, reviews that are under way are answered.
-
-    Args:
-        client: for the certificate.
-        grace: seconds that these reviews have.
+    """Serve admission functions while the block runs; at its end, reviews under way have `grace` seconds.
 
     Raises:
         UsageError: the server cannot listen at its address.
