@@ -37,7 +37,6 @@ from aioinformer.webhooks.admission import Admission, Admitting
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractAsyncContextManager
-    from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient
 
@@ -299,9 +298,7 @@ class Manager(Admitting):
         await self._start(ends_on_failure=False)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stop("the end of the block")
 
     async def run(self, *, signals: bool = False) -> None:

@@ -26,7 +26,6 @@ from aioinformer.logs import get_logger, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from aioinformer.events.correlator import Correlator
     from aioinformer.events.event import Event
@@ -231,9 +230,7 @@ class EventBroadcaster:
         self._started = True
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._closed = True
         try:
             # Shielded: queued Events are written even if a scope around the block was cancelled.

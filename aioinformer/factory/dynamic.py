@@ -33,7 +33,6 @@ from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient
 
@@ -271,9 +270,7 @@ class DynamicInformers:
         await self._informers.enter()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             await self._informers.leave(kind, self._informers.stop)
         finally:

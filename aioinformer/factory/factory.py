@@ -20,7 +20,6 @@ from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient
 
@@ -277,9 +276,7 @@ class SharedInformerFactory(Accessors):
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self._informers.leave(kind, self.shutdown)
 
     def __repr__(self) -> str:

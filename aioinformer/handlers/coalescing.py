@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from aioinformer.concurrency import IN_HANDLER, Owner, is_ending
 from aioinformer.errors import USER_ERRORS
@@ -33,9 +33,6 @@ from aioinformer.handlers.notifications import (
 from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.resources.keys import DeletedFinalStateUnknown, deletion_handling_meta_namespace_key_func
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _ABSENT: Final = object()
 
@@ -137,9 +134,7 @@ class CoalescingHandler(HandlerWrapper):
         self._owner.start(self.run, self.name)
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._closed = True
         self._pending.clear()
         await self._owner.stop()

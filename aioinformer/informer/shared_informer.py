@@ -37,7 +37,6 @@ from aioinformer.reflector.reflector import Reflector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
 
     from aioinformer.cache.indices import Indexers
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
@@ -275,9 +274,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self._owner.leave(kind, self._owner.stop)
 
     def _cancel_block(self) -> str:

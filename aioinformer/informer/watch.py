@@ -23,7 +23,6 @@ from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable
-    from types import TracebackType
 
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -98,9 +97,7 @@ class RetryWatcher(Generic[T]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def _run(self) -> AsyncGenerator[Event[T]]:
@@ -209,9 +206,7 @@ class InformerWatch(Generic[T]):
         self._end = create_task(self._await_end(self._registration), name=f"watch of {self._informer.name}")
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._registration is not None
         assert self._end is not None
         self._informer.remove_event_handler(self._registration)

@@ -28,8 +28,6 @@ from aioinformer.workqueue.rate_limiters import ItemExponentialFailureRateLimite
 from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -120,9 +118,7 @@ class LeaseCandidate:
         self._owner.start(self.run, f"lease candidate {self.name}")
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._owner.stop()
 
     def _answer_ping(self, candidate: Any) -> None:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import os
     import ssl as ssl_module
     from collections.abc import Awaitable, Callable, Mapping
-    from types import TracebackType
 
     from aioinformer.transport import Request
     from aioinformer.transport.messages import Counting
@@ -282,9 +281,7 @@ class HttpTransport:
         await self.prepare()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def _send(self, request: Request, credential: Credential, sending: Sending) -> HttpResponse:

@@ -24,7 +24,6 @@ from aioinformer.transport.slots import DEFAULT_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient, Configuration
 
@@ -125,9 +124,7 @@ class KubernetesTransport:
         await self.prepare()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
 

@@ -49,7 +49,7 @@ def main() -> None:
             return (await self.connection.__aenter__()).transport
 
         async def __aexit__(self, *error: object) -> None:
-            await self.connection.__aexit__(*error)  # type: ignore[arg-type]
+            await self.connection.__aexit__(*error)
 
     connecting: AbstractAsyncContextManager[Any] = Connecting()
     with ExitStack() as stack:
