@@ -1,4 +1,8 @@
-"""The modules of types, `aioinformer.models.apps_v1` and so on. Each has a stub, and a row of the table with its names.
+"""The modules of types, `aioinformer.models.apps_v1` and so on. Each has a stub, and lines in `names.txt`.
+
+A line of this file, which scripts/generate.py writes, has a module and some of its names: "resources" are constants and
+their kinds, "subresources" the kinds of objects that only subresources have, and their plurals, "parts" the types of
+attributes.
 
 The modules have no source files. `MODULES` finds and loads them: it stands in the path of the package, as a zip file
 may stand in `sys.path`. So `import`, `reload`, `importlib.util` and `pkgutil` treat them like any other module. A name
@@ -32,9 +36,12 @@ _ModuleSpec: Any = type(__spec__)  # importing `importlib.machinery` would take 
 class _Modules:
     """Finds and loads the modules of types: a finder for `ENTRY`, and the loader of each module."""
 
+    def __init__(self) -> None:
+        self._lines: dict[str, dict[str, list[str]]] = {}
+
     def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
         module = name.rpartition(".")[2]
-        if module not in _table():
+        if module not in self._names():
             return None
         spec: ModuleSpec = _ModuleSpec(
             name, self, origin=os.path.join(os.path.dirname(__file__), module, "__init__.pyi")
@@ -48,16 +55,25 @@ class _Modules:
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__.rpartition(".")[2]
         module.__doc__ = f"The types of {name.replace('_', '/')}."
-        kinds, parts = _table()[name]
-        pairs = dict(each.split("=") for each in kinds.split())
-        resources = {constant: kind for constant, kind in pairs.items() if constant.isupper()}
-        subresources = {kind: plural for kind, plural in pairs.items() if not kind.isupper()}
-        found = names_of(module.__name__, resources, frozenset(parts.split()), subresources)
+        lines = self._names()[name]
+        resources = dict(each.split("=") for each in lines.get("resources", ()))
+        subresources = dict(each.split("=") for each in lines.get("subresources", ()))
+        found = names_of(module.__name__, resources, frozenset(lines.get("parts", ())), subresources)
         vars(module).update(zip(("__getattr__", "__dir__"), found, strict=True))
 
     def iter_modules(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
         """Yield name and False for each module, for `pkgutil`."""
-        return ((prefix + name, False) for name in _table())
+        return ((prefix + name, False) for name in self._names())
+
+    def _names(self) -> dict[str, dict[str, list[str]]]:
+        """Return the lines of the file, by module and what they have."""
+        if not self._lines:
+            loader: Any = __spec__.loader  # which may read from an archive
+            text = loader.get_data(os.path.join(os.path.dirname(__file__), "names.txt")).decode()
+            for line in text.splitlines():
+                module, what, *names = line.split()
+                self._lines.setdefault(module, {})[what] = names
+        return self._lines
 
 
 MODULES: Final = _Modules()
@@ -72,12 +88,6 @@ def find_modules(path: str) -> _Modules:
     if path != ENTRY:
         raise ImportError(f"{path!r} is not {ENTRY!r}", path=path)
     return MODULES
-
-
-def _table() -> Mapping[str, tuple[str, str]]:
-    from aioinformer.models.table import TABLE
-
-    return TABLE
 
 
 def names_of(
