@@ -59,11 +59,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 class CustomResource(Resource[T_co], frozen=True):
-    """A resource whose definition is made from the class of its objects.
-
-    Attributes:
-        served, storage, deprecated, columns, scale, selectable, others: see `custom_resource`.
-    """
+    """A resource whose definition is made from the class of its objects. `custom_resource` describes its attributes."""
 
     served: bool = True
     storage: bool = True

@@ -15,11 +15,7 @@ from aioinformer.errors import UsageError
 
 
 def pydantic_schema(cls: type[Any]) -> Schema:
-    """Return the JSON Schema of a pydantic model.
-
-    Raises:
-        UsageError: pydantic has none for a field.
-    """
+    """Return the JSON Schema of a pydantic model."""
     try:
         found: Schema = cls.model_json_schema(by_alias=True, schema_generator=_Generator)
     except (PydanticInvalidForJsonSchema, PydanticUserError) as error:

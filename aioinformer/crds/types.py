@@ -73,11 +73,7 @@ _COUNTED: Final = {"string": "Length", "array": "Items", "object": "Properties"}
 
 
 def schema_of(cls: type[Any]) -> Schema:
-    """Return the JSON Schema of a class: a reference into its `$defs`, or an object.
-
-    Raises:
-        UsageError: there is none for the class.
-    """
+    """Return the JSON Schema of a class: a reference into its `$defs`, or an object."""
     if hasattr(cls, "model_json_schema"):
         from aioinformer.crds.pydantic_types import pydantic_schema
 

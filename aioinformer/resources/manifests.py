@@ -147,11 +147,9 @@ def _checked(body: Any, source: str) -> Manifest:
 
 
 def _check_once(found: Iterable[Manifest]) -> None:
-    seen: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, str], Manifest] = {}
     for each in found:
-        if "name" not in each["metadata"]:
-            continue
-        key = (each["apiVersion"].rpartition("/")[0], each.title)
-        if first := seen.get(key):
-            raise UsageError(f"{each.source}: {each.title} is in {first} already; remove one of them")
-        seen[key] = each.source
+        if "name" in each["metadata"]:
+            known = first.setdefault((each["apiVersion"].rpartition("/")[0], each.title), each)
+            if known is not each:
+                raise UsageError(f"{each.source}: {each.title} is in {known.source} already; remove one of them")

@@ -184,8 +184,7 @@ class Admission:
 
     async def respond(self, request: WebRequest) -> Answer:
         """Answer a request, as `answer` does."""
-        timeout = request.query.get("timeout", "")
-        status, body = await self.answer(request.path, await request.read(), timeout)
+        status, body = await self.answer(request.path, await request.read(), request.query.get("timeout", ""))
         return Answer(status, "application/json" if status == 200 else "text/plain", body)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

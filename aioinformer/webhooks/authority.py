@@ -40,8 +40,8 @@ class Authority(NamedTuple):
         return begin + (end - begin) * _RENEWED
 
     def data(self) -> PrivateDict:
-        """Return the data of the Secret that keeps the CA."""
-        return PrivateDict({"tls.crt": _base64(self.trusted), "tls.key": _base64(_pem(self.key).text.encode())})
+        """Return the data of the Secret that keeps the CA; as JSON, bytes are base64."""
+        return PrivateDict({"tls.crt": self.trusted, "tls.key": _pem(self.key).text.encode()})
 
     def issue(self, names: tuple[str, ...], now: datetime) -> Secret:
         """Return a new certificate for names and addresses, and its key, in PEM."""
@@ -57,11 +57,7 @@ def make(name: str, now: datetime, former: Authority | None) -> Authority:
 
 
 def read(data: PrivateDict, where: str) -> Authority | None:
-    """Return the CA in the data of a Secret; None if there is none yet.
-
-    Raises:
-        UsageError: there is one that cannot be read.
-    """
+    """Return the CA in the data of a Secret; None if there is none yet."""
     if not data.get("tls.crt") and not data.get("tls.key"):
         return None
     try:
@@ -76,10 +72,6 @@ def read(data: PrivateDict, where: str) -> Authority | None:
     if not reason:
         return Authority(certificate, key, trusted)
     raise UsageError(f"{where} has no CA: {reason}; correct it, or delete the Secret to have a new CA made")
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
 
 
 def _pem(key: Any) -> Secret:

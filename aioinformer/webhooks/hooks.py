@@ -153,11 +153,7 @@ class AdmissionRequest(Generic[T]):
 
 
 class Hook(Generic[T]):
-    """An admission function, and for which requests it runs.
-
-    Raises:
-        UsageError: an argument is invalid.
-    """
+    """An admission function, and for which requests it runs."""
 
     def __init__(self, purpose: Purpose, resource: Resource[T], function: Any, options: HookOptions) -> None:
         if not isinstance(resource, Resource):

@@ -100,11 +100,7 @@ class WebhookServer(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def serving(server: WebhookServer, admission: Admission, client: Client, grace: float) -> AsyncIterator[None]:
-    """Serve admission functions while the block runs; at its end, reviews under way have `grace` seconds.
-
-    Raises:
-        UsageError: the server cannot listen at its address.
-    """
+    """Serve admission functions while the block runs; at its end, reviews under way have `grace` seconds."""
     certificates = Certificates(server, client)
     admission.trouble = "not served yet"
     app = aiohttp_application(admission.respond, LARGEST)

@@ -30,11 +30,7 @@ _WIDER: Final = (("integer", "number"), ("integer", "int-or-string"), ("string",
 
 
 def compare(body: dict[str, Any], check: str | None, compatible_with: str | None) -> list[str]:
-    """Return a line for each difference from the file `check`, and each break since the file `compatible_with`.
-
-    Raises:
-        UsageError: a file cannot be read, or has no definition of this name.
-    """
+    """Return a line for each difference from the file `check`, and each break since the file `compatible_with`."""
     name = body["metadata"]["name"]
     lines = []
     if check is not None:
@@ -60,12 +56,12 @@ def spec_differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]
 
 
 def _definition(file: str, name: str) -> dict[str, Any]:
-    found = [each for each in load_manifests(Path(file)) if each["kind"] == "CustomResourceDefinition"]
-    for each in found:
-        if each["metadata"].get("name") == name:
-            return each
-    others = ", ".join(str(each["metadata"].get("name")) for each in found)
-    raise UsageError(f"{file}: has no CustomResourceDefinition {name}{f', only {others}' if others else ''}")
+    definitions = (each for each in load_manifests(Path(file)) if each["kind"] == "CustomResourceDefinition")
+    found = {str(each["metadata"].get("name")): each for each in definitions}
+    if name not in found:
+        others = f", only {', '.join(found)}" if found else ""
+        raise UsageError(f"{file}: has no CustomResourceDefinition {name}{others}")
+    return found[name]
 
 
 def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

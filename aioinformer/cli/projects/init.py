@@ -5,13 +5,10 @@ from __future__ import annotations
 import keyword
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from aioinformer.crds import custom_resource
+from aioinformer.crds import CustomResource, custom_resource
 from aioinformer.errors import OptionError, UsageError
-
-if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
 #: What a project has, with `.txt` at the end of each name, and words such as {package} in names and texts.
@@ -27,7 +24,7 @@ def init_project(folder: Path, group: str, kind: str) -> list[str]:
     name = folder.absolute().name
     if not _NAME.fullmatch(name):
         raise OptionError(f"NAME: expected lower-case letters, digits and -, as in website-operator, not {name!r}")
-    declared: Resource[Any] = custom_resource(type(kind, (), {}), group, "v1alpha1")
+    declared: CustomResource[object] = custom_resource(type(kind, (), {}), group, "v1alpha1")
     package, module = name.replace("-", "_"), declared.singular
     for what, word in (("NAME", package), ("--kind", module)):
         if keyword.iskeyword(word):
