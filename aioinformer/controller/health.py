@@ -7,6 +7,7 @@ not ready works, or waits to work, on old caches. A standby that waits for the l
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
@@ -16,9 +17,7 @@ from aioinformer.reflector.protocol.changes import summary
 from aioinformer.serving import listening
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractAsyncContextManager
-    from types import TracebackType
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from aiohttp import web
 
@@ -154,7 +153,7 @@ class Pulse:
 class HealthServer:
     """Answers `/livez`, `/healthz` (the same) and `/readyz`, with `?verbose` for all checks, and `/metrics`.
 
-    The status is 200, or 503 with the failed checks. Use it as an async context manager.
+    The status is 200, or 503 with the failed checks.
 
     Args:
         alive: returns whether the process is alive; the server adds a check of the event loop.
@@ -181,11 +180,11 @@ class HealthServer:
         self._probes = {"/livez": lambda: self._with_loop(alive()), "/readyz": ready}
         self._registry: Any = getattr(metrics, "registry", None)
         self._failed: set[str] = set()
-        self._listening: AbstractAsyncContextManager[int] | None = None
         self._pulse = Pulse()
 
-    async def __aenter__(self) -> Self:
-        """Listen.
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[Self]:
+        """Listen while the block runs.
 
         Raises:
             UsageError: the server cannot listen at its address.
@@ -197,20 +196,14 @@ class HealthServer:
             app.router.add_get(path, self._probe)
         if self._registry is not None:
             app.router.add_get("/metrics", self._metrics)
-        what = f"the health server cannot listen on port {self.port}"
-        remedy = "choose another health_port or host"
-        self._listening = listening(app, self._host, self.port, what=what, remedy=remedy)
-        self.port = await self._listening.__aenter__()
-        self._pulse.start()
-        _log.info("probes listen at http://%s:%d/livez and /readyz", self._host or "0.0.0.0", self.port)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._pulse.stop()
-        if self._listening is not None:
-            await self._listening.__aexit__(kind, error, traceback)
+        what, remedy = f"the health server cannot listen on port {self.port}", "choose another health_port or host"
+        async with listening(app, self._host, self.port, what=what, remedy=remedy) as self.port:
+            _log.info("probes listen at http://%s:%d/livez and /readyz", self._host or "0.0.0.0", self.port)
+            self._pulse.start()
+            try:
+                yield self
+            finally:
+                self._pulse.stop()
 
     def _with_loop(self, health: Health) -> Health:
         late = self._pulse.late

@@ -230,7 +230,8 @@ class Session:
         if settings.health_port is not None:
             host, port = settings.health_host, settings.health_port
             probes = self.alive, lambda: readiness(self.snapshot(), settings.max_staleness)
-            await stack.enter_async_context(HealthServer(*probes, host=host, port=port, metrics=settings.metrics))
+            server = HealthServer(*probes, host=host, port=port, metrics=settings.metrics)
+            await stack.enter_async_context(server.serve())
         if self._debug is not None and settings.debug_port is not None:
             await stack.enter_async_context(self._debug.serve(settings.debug_port))
         transport = await self._connect(stack)

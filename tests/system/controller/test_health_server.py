@@ -36,7 +36,7 @@ async def get(port: int, path: str) -> tuple[int, str]:
 @pytest.fixture
 async def probed() -> AsyncIterator[Probed]:
     probed = Probed()
-    async with probed.server:
+    async with probed.server.serve():
         yield probed
 
 
@@ -76,7 +76,7 @@ async def test_blocked_event_loop_is_not_alive(probed: Probed, monkeypatch: pyte
 async def test_metrics_are_served_if_there_are_some(probed: Probed) -> None:
     assert (await probed.get("/"))[0] == (await probed.get("/metrics"))[0] == 404
     metrics = PrometheusMetrics(CollectorRegistry())
-    async with HealthServer(Health, Health, host="127.0.0.1", metrics=metrics) as server:
+    async with HealthServer(Health, Health, host="127.0.0.1", metrics=metrics).serve() as server:
         status, text = await get(server.port, "/metrics")
     assert (status, "# TYPE workqueue_depth gauge" in text) == (200, True)
 
@@ -84,4 +84,4 @@ async def test_metrics_are_served_if_there_are_some(probed: Probed) -> None:
 async def test_port_in_use_or_out_of_range_is_a_usage_error(probed: Probed) -> None:
     for port in (probed.server.port, 70_000):
         with pytest.raises(UsageError, match=rf"port {port}: .*health_port"):
-            await HealthServer(Health, Health, host="127.0.0.1", port=port).__aenter__()
+            await HealthServer(Health, Health, host="127.0.0.1", port=port).serve().__aenter__()
