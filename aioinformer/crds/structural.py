@@ -82,16 +82,14 @@ class _Converter:
     def convert(self, schema: Schema, place: _Place) -> Schema:
         """Return the structural form of a schema that is at a place."""
         target = _target(schema)
-        if target in self._open:
+        if target and target in self._open:
             raise place.refuse(
                 f"{self._definitions[target]['title']} contains itself, which a schema cannot say; "
                 "make the field dict[str, Any], and convert it in your code"
             )
-        if target:
-            self._open.append(target)
+        self._open.append(target)
         found = self._converted(self.resolved(schema), place)
-        if target:
-            self._open.pop()
+        self._open.pop()
         if "default" in found:
             found["default"] = _without_null(found["default"])
             if found["default"] in (None, [], {}):
