@@ -2,14 +2,13 @@
 
 Recording must cost next to nothing while the page is not read. So of each change, a reference to the state before it
 is kept, and all else is done for the reader: the state after a change is the state before the next one, or that of the
-cache. What is kept is searched for superfluous states only when it exceeds the limit.
+cache. The limit is checked once a batch, by an upper bound, and what is kept is measured only when that exceeds it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, deque
-from itertools import accumulate, pairwise, repeat
+from itertools import pairwise, repeat
 from operator import attrgetter, itemgetter
 from sys import maxsize
 from time import time
@@ -41,9 +40,8 @@ CHANGES: Final = 5
 _OVERHEAD: Final = 1_500
 #: A state that takes more than this part of the limit is not kept.
 _PART: Final = 4
-_first, _last, _size = itemgetter(0), itemgetter(-1), attrgetter("size")
+_first, _last = itemgetter(0), itemgetter(-1)
 _key, _raw, _old_record = attrgetter("key"), attrgetter("raw"), attrgetter("old._record")
-_add_overhead = _OVERHEAD.__add__
 
 
 class JsonState(msgspec.Struct, frozen=True):
@@ -93,50 +91,49 @@ class Histories(dict["SharedIndexInformer[Any]", "History"]):
 
     Attributes:
         limit: bytes for all recorded changes, with the states that only they keep in memory.
-        size: how many bytes they take.
+        left: the part of the limit that is free if nothing was dropped since the last measurement.
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = 0
+        self.limit = self.left = limit
 
     def follow(self, informers: set[SharedIndexInformer[Any]]) -> None:
         """Record the changes of these informers from now on, and forget those of others."""
         for informer in self.keys() - informers:
-            forgotten = self.pop(informer)
-            forgotten.close()
-            self.size -= forgotten.size
+            self.pop(informer).close()
         for informer in informers - self.keys():
             self[informer] = History(informer, self)
 
-    def fit(self) -> None:
-        """Drop what no reader sees, and then what changed longest ago, to a half of the limit.
+    def size(self) -> int:
+        """Return how many bytes the recorded changes take."""
+        return sum(each.size() for each in self.values())
 
-        So the next time comes after as many bytes again. The informer that takes most loses changes: a flood of one
-        hides no changes of those that take less.
+    def fit(self) -> None:
+        """Measure what is kept. If it takes more than half of the limit, drop what changed longest ago, to a half.
+
+        So the next measurement comes after as many bytes again. The informer that takes most loses changes: a flood of
+        one hides no changes of those that take less.
         """
-        for each in self.values():
-            each.thin(self.limit // _PART)
-        while (surplus := sum(each.size for each in self.values()) - self.limit // 2) > 0:
-            max(self.values(), key=_size).drop_oldest(min(surplus, self.limit // _PART + 1))
-        self.size = sum(each.size for each in self.values())
+        sizes = {each: each.size() for each in self.values()}
+        if sum(sizes.values()) > self.limit // 2:
+            for each in sizes:
+                each.thin(self.limit // _PART)
+                sizes[each] = each.size()
+            while (surplus := sum(sizes.values()) - self.limit // 2) > 0:
+                largest = max(sizes, key=sizes.__getitem__)
+                sizes[largest] -= largest.drop_oldest(min(surplus, self.limit // _PART + 1))
+        self.left = self.limit - sum(sizes.values())
 
 
 class History:
-    """The last changes of the objects of one informer, as one of some `Histories`.
-
-    Attributes:
-        size: how many bytes they take.
-    """
+    """The last changes of the objects of one informer, as one of some `Histories`."""
 
     def __init__(self, informer: SharedIndexInformer[Any], within: Histories) -> None:
         self._informer = informer
         self._within = within
-        self.size = 0
-        #: When objects changed, their states before that, and the sizes of these, in the order of the changes.
+        #: When objects changed, and their states before that, in the order of the changes.
         self._times: list[float] = []
         self._states: list[State] = []
-        self._sizes: list[int] = []
         #: The same by key, made for a reader; None since the last change.
         self._by_key: dict[str, deque[tuple[float, State]]] | None = None
         informer.observers.append(self.saw)
@@ -162,46 +159,46 @@ class History:
                 states: list[State] = [*map(_old_record, changes)]
             except AttributeError:  # an add, a deletion, or objects of a user's class
                 states = [*map(_before, changes)]
-            sizes = [*map(_add_overhead, map(len, map(_raw, states)))]
             self._times += repeat(time(), len(states))
             self._states += states
-            self._sizes += sizes
             self._by_key = None
-            self._grow(sum(sizes))
+            self._within.left -= _size(states)
+            if self._within.left < 0:
+                self._within.fit()
         except Exception:  # the handlers must not miss a batch
             self.close()
             _log.exception("changes of %s are not recorded any more", self._informer.name)
 
-    def _grow(self, size: int) -> None:
-        self.size += size
-        self._within.size += size
-        if self._within.size > self._within.limit:
-            self._within.fit()
-
     def thin(self, most: int) -> None:
         """Keep the last changes of each object only, and none before a state of more than some bytes."""
         counts = Counter(map(_key, self._states))
-        if max(counts.values(), default=0) <= CHANGES and max(self._sizes, default=0) <= most:
+        if max(counts.values(), default=0) <= CHANGES and max(map(len, map(_raw, self._states)), default=0) <= most:
             return
         counts.clear()
-        kept: list[tuple[float, State, int]] = []
-        for each in zip(reversed(self._times), reversed(self._states), reversed(self._sizes), strict=True):
-            key = each[1].key
-            counts[key] += 1 if each[2] <= most else CHANGES + 1
-            if counts[key] <= CHANGES:
-                kept.append(each)
-        kept.reverse()
-        self._times, self._states, self._sizes = ([*map(itemgetter(at), kept)] for at in range(3))
-        self.size = sum(self._sizes)
-        self._by_key = None
+        times: list[float] = []
+        states: list[State] = []
+        for at, state in zip(reversed(self._times), reversed(self._states), strict=True):
+            counts[state.key] += 1 if len(state.raw) <= most else CHANGES + 1
+            if counts[state.key] <= CHANGES:
+                times.append(at)
+                states.append(state)
+        self._times, self._states, self._by_key = times[::-1], states[::-1], None
 
-    def drop_oldest(self, size: int) -> None:
-        """Drop the oldest changes that take so many bytes together."""
-        ends = [*accumulate(self._sizes)]
-        count = bisect_left(ends, size) + 1
-        del self._times[:count], self._states[:count], self._sizes[:count]
-        self.size = sum(self._sizes)
+    def drop_oldest(self, size: int) -> int:
+        """Drop the oldest changes that take so many bytes together; return how many these are."""
+        dropped = count = 0
+        for state in self._states:
+            if dropped >= size:
+                break
+            dropped += len(state.raw) + _OVERHEAD
+            count += 1
+        del self._times[:count], self._states[:count]
         self._by_key = None
+        return dropped
+
+    def size(self) -> int:
+        """Return how many bytes the recorded changes take."""
+        return _size(self._states)
 
     def naming(self, text: bytes) -> list[str]:
         """Return the keys of the objects that have changed and had a text in their JSON."""
@@ -223,6 +220,10 @@ class History:
             for at, state in zip(self._times, self._states, strict=True):
                 self._by_key[state.key].append((at, state))
         return self._by_key
+
+
+def _size(states: list[State]) -> int:
+    return sum(map(len, map(_raw, states))) + _OVERHEAD * len(states)
 
 
 def _before(notification: Notification[Any]) -> State:

@@ -79,7 +79,7 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
     }
     if recording is not None:
         kept, keys = recording.histories, sum(map(len, recording.histories.values()))
-        found["recording"] = {"keys": keys, "bytes": kept.size, "limit": kept.limit, "values": recording.values}
+        found["recording"] = {"keys": keys, "bytes": kept.size(), "limit": kept.limit, "values": recording.values}
     if session is not None:
         snapshot = session.snapshot()
         found["failed"], found["ring"], found["leader"] = snapshot["failed"], snapshot["ring"], snapshot["leader"]

@@ -291,14 +291,14 @@ async def test_recorded_changes_stay_within_their_limit_and_a_hot_object_hides_n
     history = histories[informer]
     for number in range(1000):
         history.saw(Batch.of([update_of(str(number % 300), "x" * 500, "y" * 500)]))
-        assert history.size <= 100_000
+        assert history.size() <= 100_000
     assert 0 < len(history) < 300
     quiet = history.changes("default/99")
     history.saw(Batch.of([update_of("huge", "x" * 200_000, "y")]))
     assert not history.changes("default/huge")
     for _ in range(1000):
         history.saw(Batch.of([update_of("hot", "x" * 500, "y" * 500)]))
-        assert history.size <= 100_000
+        assert history.size() <= 100_000
     assert len(history.changes("default/hot")) == CHANGES
     assert len(quiet) == len(history.changes("default/99")) > 0
 
@@ -312,9 +312,9 @@ def test_flood_of_one_informer_hides_no_changes_of_others() -> None:
         quiet.saw(Batch.of([update_of(str(number), "x" * 500, "y" * 500)]))
     for number in range(1000):
         flooded.saw(Batch.of([update_of(str(number), "x" * 500, "y" * 500)]))
-        assert histories.size <= 100_000
+        assert histories.size() <= 100_000
     assert len(quiet) == 5
-    assert flooded.size > 100_000 // 4  # it has more than an equal part
+    assert flooded.size() > 100_000 // 4  # it has more than an equal part
     histories.follow({informers[1]})
     assert list(histories) == [informers[1]]
 
@@ -326,7 +326,7 @@ def test_smallest_limit_keeps_next_to_nothing(limit: int) -> None:
     [history] = histories.values()
     for number in range(10):
         history.saw(Batch.of([update_of(str(number), "x" * 500, "y" * 500)]))
-    assert history.size <= limit
+    assert history.size() <= limit
 
 
 @pytest.mark.parametrize(("size", "names"), [(100, 3_000), (100, 300), (5_000, 3_000)])
