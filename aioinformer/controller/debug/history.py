@@ -150,21 +150,22 @@ class History:
         """Record a batch of changes. Those of the first list are none."""
         # In a flood, this is the cost of the page: there is no step of Python for each change.
         changes = batch.notifications
-        if batch.initial == batch.size:
-            return
         if batch.initial:
+            if batch.initial == batch.size:
+                return
             changes = [each for each in changes if not getattr(each, "is_in_initial_list", False)]
         try:
             try:
                 states: list[State] = [*map(_old_record, changes)]
             except AttributeError:  # an add, a deletion, or objects of a user's class
                 states = [*map(_before, changes)]
-            self._times += repeat(time(), len(states))
+            count, within = len(states), self._within
+            self._times += repeat(time(), count)
             self._states += states
             self._by_key = None
-            self._within.left -= _size(states)
-            if self._within.left < 0:
-                self._within.fit()
+            within.left -= sum(map(len, map(_raw, states))) + _OVERHEAD * count  # `_size`, without a call
+            if within.left < 0:
+                within.fit()
         except Exception:  # the handlers must not miss a batch
             self.close()
             _log.exception("changes of %s are not recorded any more", self._informer.name)

@@ -18,12 +18,12 @@ import os
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import pytest
 import yaml
 
-from aioinformer import Condition, HttpTransport, Resource, SharedIndexInformer, concurrency
+from aioinformer import Condition, HttpTransport, Resource, SharedIndexInformer
 from aioinformer.controller import Controller, Manager, apply_set, finalizing, set_status
 from aioinformer.resources.catalog import find
 from aioinformer.testing import ApiServer
@@ -52,12 +52,6 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def endless_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no slice end by the clock: counts must not depend on the load of the machine."""
-    monkeypatch.setattr(concurrency, "SLICE_SECONDS", 100)
-
-
 class Counter:
     """Counts calls of Python functions, bytecodes, and turns of the event loop while it is entered."""
 
@@ -65,7 +59,7 @@ class Counter:
         self.calls = self.bytecodes = self.turns = 0
         self._bytecodes = bytecodes
 
-    def __enter__(self) -> Counter:
+    def __enter__(self) -> Self:
         sys.settrace(self._trace)
         return self
 
