@@ -349,7 +349,7 @@ def init(name: str, group: str, kind: str) -> None:
         click.echo(f"created {name}/{path}")
     click.echo(f"""
 Next:
-  cd {name} && python -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'
+  cd {name} && python3 -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'
   make check      runs the tests, which need no cluster
   make crd run    runs the controller in the cluster of the current context""")
 
