@@ -140,6 +140,7 @@ clean: ## Remove everything that make has created
 
 $(VENV)/.run: $(RUN_LOCK)
 	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later was not found: set make PYTHON=/path/to/python3'; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo '$(PYTHON) is not Python 3.11 or later: set make PYTHON=/path/to/python3'; exit 2; }
 	@echo 'Creating $(VENV) with $(PYTHON) from $(RUN_LOCK) ...'
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --require-hashes --requirement $(RUN_LOCK)

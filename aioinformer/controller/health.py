@@ -196,7 +196,8 @@ class HealthServer:
             app.router.add_get(path, self._probe)
         if self._registry is not None:
             app.router.add_get("/metrics", self._metrics)
-        what, remedy = f"the health server cannot listen on port {self.port}", "choose another health_port or host"
+        what = f"the health server cannot listen on port {self.port}"
+        remedy = "choose another health_port (--health-port) or host"
         async with listening(app, self._host, self.port, what=what, remedy=remedy) as self.port:
             _log.info("probes listen at http://%s:%d/livez and /readyz", self._host or "0.0.0.0", self.port)
             self._pulse.start()

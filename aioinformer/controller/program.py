@@ -7,23 +7,30 @@ import logging
 import os
 import signal
 import sys
+import threading
+import time
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
 from aioinformer.errors import UsageError
+from aioinformer.functions import place
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractAsyncContextManager
+    from types import FrameType
 
     from aioinformer.controller.report import StopReport
     from aioinformer.controller.running.session import Session
     from aioinformer.transport import Transport
 
 _log = get_logger("aioinformer.controller")
+
+#: Seconds that a signal is not handled by an event loop that is blocked.
+_BLOCKED: Final = 1.0
 
 
 class Runnable(Protocol):
@@ -84,18 +91,37 @@ async def _run(
 
 @contextmanager
 def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
-    """While the block runs, stop the session at SIGTERM and SIGINT."""
+    """While the block runs, stop the session at SIGTERM and SIGINT.
+
+    An event loop that is blocked handles no signal. If another signal comes at least a second later, the process ends.
+    """
     loop = asyncio.get_running_loop()
+    unhandled: list[float] = []  # when the signals came in that the event loop has not handled yet
 
     def on_signal(name: str) -> None:
+        unhandled.clear()
         if (found := session()) is not None:
             found.stop_at_signal(name)
+
+    def on_arrival(number: int, frame: FrameType | None) -> None:
+        # Python calls this between two instructions of the main thread, whether or not the event loop runs.
+        unhandled.append(time.monotonic())
+        if unhandled[-1] - unhandled[0] >= _BLOCKED:
+            where = "" if frame is None else f" at {place(frame.f_code.co_filename, frame.f_lineno)}"
+            text = "%s again while the event loop is blocked%s: the process ends without a stop in order"
+            # In a thread: the main one may have been interrupted while it writes a line.
+            name = signal.Signals(number).name
+            telling = threading.Thread(target=_log.error, args=(text, name, where), daemon=True)
+            telling.start()
+            telling.join(_BLOCKED)
+            os._exit(0)
 
     numbers = (signal.SIGTERM, signal.SIGINT)
     previous = {number: signal.getsignal(number) for number in numbers}
     try:
         for number in numbers:
-            loop.add_signal_handler(number, on_signal, number.name)
+            loop.add_signal_handler(number, on_signal, number.name)  # it wakes the event loop, and calls on_signal
+            signal.signal(number, on_arrival)
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"run(signals=True) works in the main thread only: {error}; pass signals=False") from error
     try:

@@ -258,6 +258,8 @@ class Membership:
                 sent = loop.time()
                 answer = await self._send(_WRITE, self._perform(write))
                 member.write_answered(write, answer, sent, loop.time())
+                if isinstance(write, WriteRing) and not (write.uid or isinstance(answer, AioinformerError)):
+                    _log.info("%s: the ring is new; slots have owners after %g s", self, self._options.lease_duration)
                 self._settle()
                 if not isinstance(answer, AioinformerError) or status_of(answer) in (404, 409):
                     self._listed_at = float("-inf")  # another member was faster, or there is more to do

@@ -67,6 +67,10 @@ class CheckProgram(Program):
         code = await self.wait_for_end(work, _TIMEOUT, 1)
         return await self.stop(work, code)
 
+    def interrupt(self) -> None:
+        logger.error("interrupted before the cluster was checked")
+        self.end(1)
+
     def time_out(self, code: int) -> None:
         logger.error("the cluster did not answer within %g s", _TIMEOUT)
         super().time_out(code)

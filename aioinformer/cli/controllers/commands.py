@@ -11,6 +11,7 @@ import click
 from aioinformer.cli.help import POSITIVE, Command, F, is_terminal, server_options
 from aioinformer.cli.options import ServerOptions
 from aioinformer.cli.program import run_program
+from aioinformer.cli.shutdown import shutdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,14 +84,15 @@ def check(
 
     \b
     Exit codes:
-      0  nothing lacks, or no cluster is configured
-      1  something lacks, or the cluster did not answer
+      0  nothing is missing, or no cluster is configured
+      1  something is missing, the cluster did not answer, or a signal ended the command
       2  a bad option, an unreadable kubeconfig, or no such manager
     """
     from aioinformer.cli.controllers.check import CheckOptions, CheckProgram
     from aioinformer.cli.controllers.loading import load_manager
     from aioinformer.cli.controllers.loading import service_account as account_of
 
+    shutdown.code = 1
     loaded = load_manager(manager, namespaces)
     options = CheckOptions(ServerOptions(**server), account_of(service_account, loaded), user, output)
     sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper()))
@@ -202,7 +204,14 @@ def run(
 
 @click.command(cls=Command, short_help="Show in a terminal what a running manager does.")
 @click.option("--attach", metavar="URL", required=True, help="Address of the debug page: http://127.0.0.1:8081/")
-@click.option("--interval", metavar="SECONDS", type=click.FloatRange(1, 60), default=2.0, show_default=True)
+@click.option(
+    "--interval",
+    metavar="SECONDS",
+    type=click.FloatRange(1, 60),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two reports.",
+)
 @click.option("--duration", metavar="SECONDS", type=POSITIVE, help="Run time. Default: until q or Ctrl-C.")
 @click.option("--token-file", metavar="FILE", help="Bearer token for the page, read again when it changes.")
 def top(attach: str, interval: float, duration: float | None, token_file: str | None) -> None:
@@ -340,7 +349,7 @@ def init(name: str, group: str, kind: str) -> None:
         click.echo(f"created {name}/{path}")
     click.echo(f"""
 Next:
-  cd {name} && python -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'
+  cd {name} && python3 -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'
   make check      runs the tests, which need no cluster
   make crd run    runs the controller in the cluster of the current context""")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.connecting import connected
+from aioinformer.cli.shutdown import shutdown
 from aioinformer.logs import VISIBLE, get_logger
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
     from aioinformer.cli.options import ServerOptions
     from aioinformer.controller import Manager
-    from aioinformer.transport import Transport
 
 _TEXT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 #: What every record has; all else was added by the caller.
@@ -55,14 +56,31 @@ def configure_logging(form: str, level: str = "info") -> None:
 def run_manager(manager: Manager, server: ServerOptions, report_file: str = "") -> int:
     """Run a manager as a program, with a file for reports; return its exit code.
 
-    A server that an option names takes precedence over the manager's own client.
+    A server that an option names takes precedence over the manager's own client. After a signal that was received
+    before the manager handles signals itself, it does not begin, and the exit code is 0.
     """
-    if manager.client is not None and server == type(server)():
-        return manager.run_as_program(report_file=report_file)
+    own = manager.client if server == type(server)() else None
 
     @asynccontextmanager
-    async def connect() -> AsyncIterator[Transport]:
-        async with connected(server) as (transport, _):
-            yield transport
+    async def connect() -> AsyncIterator[Any]:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
 
-    return manager.run_as_program(connect, report_file=report_file)
+        def interrupt() -> None:
+            loop.call_soon_threadsafe(task.cancel)
+
+        shutdown.set_listener(interrupt)
+        try:
+            await asyncio.sleep(0)  # a signal that was received earlier cancels here
+            if own is not None:
+                yield own
+                return
+            async with connected(server) as (transport, _):
+                yield transport
+        finally:
+            shutdown.set_listener(None)
+
+    try:
+        return manager.run_as_program(connect, report_file=report_file)
+    except asyncio.CancelledError:
+        return 0

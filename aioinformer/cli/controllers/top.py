@@ -87,7 +87,7 @@ class Screen(msgspec.Struct):
             return
         yield f"{report['manager']} {'runs' if report['running'] else 'does not run'}, {_wrong(report)}"
         for each in report["problems"]:
-            yield f"{each['severity']}: {each['text']} {each['remedy']} See {each['see']}."
+            yield f"{each['severity']}: {each['text']} {each['remedy']} See docs/troubleshooting.md#{each['see']}."
         for name, each in report["controllers"].items():
             yield f"controller {name}: {_counts(each)}"
 
@@ -99,7 +99,8 @@ class Screen(msgspec.Struct):
             parts[0].stylize("red")
         for each in report.get("problems", ())[: max(2, height // 6)]:
             style = "red" if each["severity"] == "error" else "yellow"
-            parts.append(_line(f"{each['severity']}: ", style, each["text"], f" {each['remedy']}"))
+            parts.append(_line(f"{each['severity']}: ", style, each["text"]))
+            parts.append(_line("  ", style, each["remedy"]))
         for name, each in report.get("controllers", {}).items():
             parts.append(_line(f"{name}  ", "cyan", _counts(each)))
         if self.followed is not None:
@@ -307,7 +308,7 @@ def _counts(found: dict[str, Any]) -> str:
     kinds = (f"{found[f'{name}_keys']} {name}" for name in ("failing", "parked"))
     results = " ".join(f"{name}={count}" for name, count in found["results"].items())
     running = f"{len(found['running'])}/{found['workers']} running"
-    return f"{found['phase']}, {', '.join([running, *counts, *kinds])}; {results}"
+    return f"{found['phase']}, {', '.join([running, *counts, *kinds])}; {results or 'no results yet'}"
 
 
 def _line(name: str, style: str, *texts: str) -> Text:

@@ -94,10 +94,16 @@ class Columns:
     @property
     def details(self) -> int:
         """How wide several changes may be together."""
-        if not self._terminal_width:
-            return MAX_WIDTH
+        return max(self._left - len(", 9 more"), 20) if self._terminal_width else MAX_WIDTH
+
+    def has_room(self, width: int) -> bool:
+        """Return whether details of this width fit into a line of the terminal."""
+        return not self._terminal_width or width <= self._left
+
+    @property
+    def _left(self) -> int:
         resource = self.resource + 2 if self.resource else 0
-        return max(self._terminal_width - _TIME_AND_EVENT_WIDTH - resource - self.key - len("  , 9 more"), 20)
+        return self._terminal_width - _TIME_AND_EVENT_WIDTH - resource - self.key - 2
 
     def pad(self, resource: str, key: str) -> str:
         """Widen the columns if necessary, and return both values padded; an empty resource is left out."""
@@ -154,7 +160,9 @@ class TextFormat:
 
     def synced(self, count: int, resource_version: str) -> bytes:
         objects = "1 object" if count == 1 else f"{count} objects"
-        return self._text_line("synced", "", f"{objects} at version {resource_version}")
+        text = f"{objects} at version {resource_version}"
+        key, details = ("", text) if self._columns.has_room(len(text)) else (text, "")
+        return self._text_line("synced", key, details)
 
     def _text_line(self, event: str, key: str, details: str) -> bytes:
         palette = self._palette

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,10 @@ from aioinformer.crds import CustomResource, custom_resource
 from aioinformer.errors import OptionError, UsageError
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
+#: What a package of this name would hide from the project and its tests.
+_MODULES: Final = sys.stdlib_module_names | {"aiohttp", "aioinformer", "click", "msgspec", "pytest", "tests", "yaml"}
+#: The names that the modules of a class and of its reconciler import or define, as kinds.
+_IMPORTED: Final = frozenset({"Annotated", "Any", "Column", "Condition", "ObjectMeta", "Request", "Write"})
 #: What a project has, with `.txt` at the end of each name, and words such as {package} in names and texts.
 _TEMPLATES: Final = Path(__file__).parent / "templates" / "project"
 
@@ -26,9 +31,13 @@ def init_project(folder: Path, group: str, kind: str) -> list[str]:
         raise OptionError(f"NAME: expected lower-case letters, digits and -, as in website-operator, not {name!r}")
     declared: CustomResource[object] = custom_resource(type(kind, (), {}), group, "v1alpha1")
     package, module = name.replace("-", "_"), declared.singular
-    for what, word in (("NAME", package), ("--kind", module)):
+    for what, word in (("NAME", package), ("--kind", module), ("--kind", kind)):
         if keyword.iskeyword(word):
             raise OptionError(f"{what}: {word} is a reserved word of Python; choose another name")
+    if package in _MODULES:
+        raise OptionError(f"NAME: the package {package} would hide the module {package}; choose another name")
+    if kind in _IMPORTED:
+        raise OptionError(f"--kind: the class {kind} would hide what every project imports; choose another kind")
     if module in ("manager", "reconciler"):
         raise OptionError(f"--kind: {kind} would be the file {module}.py, which every project has; choose another kind")
     words = {

@@ -158,7 +158,7 @@ def _of_failing(report: Mapping[str, Any], name: str, found: Mapping[str, Any]) 
     lasting = [each for each in failing if each["attempts"] >= _FAILURES and each not in conflicts]
     for keys, remedy, see in (
         (conflicts, "let one of the writers leave the field or the object to the other one", "lasting-conflict"),
-        (lasting, "correct the code at this line; the key is retried until it succeeds", "reconciler-fails"),
+        (lasting, "correct the code, or what it depends on; the key is retried until it succeeds", "reconciler-fails"),
     ):
         if keys:
             first = keys[0]

@@ -28,6 +28,7 @@ from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
 from aioinformer.metrics.counters import count_requests
 from aioinformer.metrics.statistics import ManagerStatistics
+from aioinformer.resources.references import get_reference
 from aioinformer.ring.informers import RingInformers
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.clients import Client as ClientArgument
@@ -443,4 +444,7 @@ class Session:
 
 
 def _log_event(obj: Any, type: str, reason: str, message: str) -> None:
-    _log.info("dry run: event %s %s is not sent: %s", type, reason, visible(message))
+    about = get_reference(obj)
+    key = "/".join(filter(None, (about.namespace, about.name)))
+    text = "dry run: event %s %s about %s %s is not sent: %s"
+    _log.info(text, type, reason, about.kind, visible(key), visible(message))

@@ -82,7 +82,9 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
                 entries.setdefault(entry_name, (body, path))
     files = ", ".join(map(str, read))
     wanted = name or current
-    known = ", ".join(sorted(merged["contexts"])) or "(none)"
+    if not merged["contexts"]:
+        raise UsageError(f"kubeconfig {files} has no contexts; name another file, or set KUBECONFIG")
+    known = ", ".join(sorted(merged["contexts"]))
     if not wanted:
         raise UsageError(f"kubeconfig {files}: current-context is not set; name one of the contexts: {known}")
     if wanted not in merged["contexts"]:

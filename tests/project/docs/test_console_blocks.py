@@ -38,7 +38,7 @@ NOT_RUN = {
     "aioinformer bench --kubeconfig ~/.kube/config": "it takes a minute; the next one with --seconds runs",
     "aioinformer run shop:manager --debug-port 8081": "the tests of the page start such a manager, and open it",
     "aioinformer top --attach http://127.0.0.1:8081/": "test_top.py attaches it to a page",
-    "kubectl exec deploy/shop -- kill -USR1 1": "test_top.py sends the signal; no cluster here has a container",
+    "kubectl exec deploy/shop -- sh -c 'kill -USR1 1'": "test_top.py sends the signal; no cluster here has a container",
     "kubectl logs deploy/shop | grep report:": "no cluster here has a container",
     "uvicorn service:app --workers 4": "test_services.py starts it with the program of the page",
 }

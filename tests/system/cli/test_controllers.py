@@ -275,6 +275,23 @@ async def test_manager_runs_until_a_signal(shell: Shell, kubeconfig: Path, numbe
     assert any(number.name in each["message"] and each["level"] == "info" for each in records)
 
 
+async def test_signal_before_the_manager_runs_ends_with_0(shell: Shell, kubeconfig: Path) -> None:
+    (shell.home / "early.py").write_text(
+        "import os, signal\n\nos.kill(os.getpid(), signal.SIGTERM)\nfrom program import manager\n"
+    )
+    finished = await shell.run("run", "early:manager", "--kubeconfig", kubeconfig)
+    assert (finished.code, finished.lines, finished.stderr) == (0, [], "")
+
+
+async def test_signal_before_the_review_ends_with_1(shell: Shell, kubeconfig: Path) -> None:
+    (shell.home / "early.py").write_text(
+        "import os, signal\n\nos.kill(os.getpid(), signal.SIGINT)\nfrom program import manager\n"
+    )
+    finished = await shell.run("check", "early:manager", "--kubeconfig", kubeconfig)
+    assert finished.code == 1
+    assert "interrupted before the cluster was checked" in finished.stderr
+
+
 @pytest.mark.behaviour("C-81")
 async def test_probes_listen_at_the_health_port(shell: Shell, kubeconfig: Path, unused_tcp_port: int) -> None:
     options = ("--kubeconfig", kubeconfig, "--health-port", str(unused_tcp_port))

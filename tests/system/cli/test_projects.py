@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from asyncio.subprocess import PIPE, STDOUT
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from aioinformer import load_manifests
+from tests.support.shell import PROJECT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,6 +205,9 @@ async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
         (("a", "--kind", "website"), "kind: expected letters and digits, the first in upper case"),
         (("a", "--kind", "Manager"), "which every project has"),
         (("class", "--kind", "Website"), "class is a reserved word of Python"),
+        (("a", "--kind", "None"), "None is a reserved word of Python"),
+        (("json", "--kind", "Website"), "would hide the module json"),
+        (("a", "--kind", "Condition"), "would hide what every project imports"),
     ],
 )
 async def test_project_that_cannot_be_made_is_refused(shell: Shell, arguments: tuple[str, ...], told: str) -> None:
@@ -214,6 +219,24 @@ async def test_project_that_cannot_be_made_is_refused(shell: Shell, arguments: t
     assert told in " ".join(finished.stderr.split())
     assert sorted(path.name for path in shell.home.iterdir()) == before
     assert os.listdir(shell.home / "full") == ["mine"]
+
+
+async def test_no_kind_has_the_name_of_what_its_modules_import(shell: Shell) -> None:
+    templates = PROJECT / "aioinformer/cli/projects/templates/project/{package}"
+    paths = (templates / "reconciler.py.txt", templates / "{module}.py.txt")
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    imported = {name for line in lines for name in re.findall(r"\b[A-Z]\w+", line.partition("import ")[2])}
+    assert "Request" in imported
+    for kind in imported:
+        finished = await shell.run("init", "a", "--group", "example.com", "--kind", kind)
+        assert "would hide what every project imports" in " ".join(finished.stderr.split()), kind
+
+
+async def test_commands_of_a_new_project_name_its_object(shell: Shell) -> None:
+    await shell.run("init", "a", "--group", "example.com", "--kind", "NetworkPolicy")
+    text = (shell.home / "a" / "README.md").read_text()
+    # kubectl refuses RESOURCE/NAME beside a resource without a name.
+    assert "kubectl get networkpolicy/first configmap/first\n" in text
 
 
 @pytest.mark.parametrize("kind", ["VPC", "App", "Policy"])

@@ -18,6 +18,8 @@ async def maps(request: Request[Any]) -> None:
     if mode == "fails":
         assert manager._session is not None
         manager._session.controllers["maps"].active._fail(RuntimeError("a bug"))
+    elif mode == "blocked":
+        time.sleep(3600)  # noqa: ASYNC251 - as a program with this mistake does
     elif mode == "thread":
         await request.to_thread(time.sleep, 3600)
     elif mode != "quick":

@@ -190,6 +190,19 @@ async def test_second_signal_ends_the_program_at_once(api_server: ApiServer, mod
         assert ("abandoned" in log.decode()) is (mode == "stubborn")
 
 
+@pytest.mark.behaviour("C-66")
+async def test_second_signal_ends_a_program_whose_event_loop_is_blocked(api_server: ApiServer) -> None:
+    api_server.create("configmaps", config_map("it"))
+    async with program("blocked", api_server.url) as process:
+        await line(process)
+        process.send_signal(signal.SIGINT)
+        await asyncio.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, log = await process.communicate()
+        assert process.returncode == 0
+        assert "SIGINT again while the event loop is blocked at controller/program.py:" in log.decode()
+
+
 @pytest.mark.behaviour("C-67")
 async def test_program_exits_with_1_after_a_failure_for_good(api_server: ApiServer) -> None:
     api_server.create("configmaps", config_map("it"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -77,12 +78,18 @@ async def test_change_during_a_move_runs(server: ApiServer, shared: list[Replica
 
 
 @pytest.mark.behaviour("C-138")
-async def test_deleted_ring_is_made_again(server: ApiServer, shared: list[Replica]) -> None:
+async def test_deleted_ring_is_made_again(
+    server: ApiServer, shared: list[Replica], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     uid = ring_object(server)["metadata"]["uid"]
     server.delete("configmaps", "widgets-ring", "default")
     await until(lambda: not any(each.ring["mine"] for each in shared))
     await until(lambda: settled(server, *shared))
     assert ring_object(server)["metadata"]["uid"] != uid
+    assert (
+        len([each for each in caplog.records if "the ring is new; slots have owners after" in each.getMessage()]) == 1
+    )
 
 
 @pytest.mark.behaviour("C-138")

@@ -220,6 +220,14 @@ def test_synced_line_names_the_resource() -> None:
     )
 
 
+@pytest.mark.parametrize(("width", "start"), [(0, 50), (80, 50), (70, 22)])
+def test_synced_line_fits_into_the_terminal(width: int, start: int) -> None:
+    form = text_form(columns=Columns(width))
+    line = form.synced(3, "3228").decode().rstrip()
+    assert line.index("3 objects at version 3228") == start
+    assert len(line) <= (width or len(line))
+
+
 class SecretObject:
     def __init__(self, version: str, value: str) -> None:
         self.metadata = type("Metadata", (), {"name": "a", "namespace": "ns", "uid": "u", "resource_version": version})

@@ -406,7 +406,7 @@ async def test_dry_run_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
         manager.enqueue(controller, "default/a")
         await settled()
     assert (names, server.writes) == (["child", "child"], [])
-    assert "dry run: event Normal Created is not sent: it made a pod" in caplog.text
+    assert "dry run: event Normal Created about ConfigMap default/a is not sent: it made a pod" in caplog.text
     lines = [record for record in caplog.records if "dry run: create pods in default" in record.getMessage()]
     assert lines[0].getMessage().startswith("it default/a: dry run: create pods in default")
     assert (vars(lines[0])["controller"], vars(lines[0])["key"]) == ("it", "default/a")

@@ -89,7 +89,7 @@ def test_plugin_without_path_is_looked_up_by_name(tmp_path: Path) -> None:
     [
         ("users: [s3cret", "is not YAML in line 1; correct it"),
         ("- s3cret", "is not a kubeconfig"),
-        (kubeconfig(contexts={}), r"context 'one' does not exist; name one of: \(none\)"),
+        (kubeconfig(contexts={}), "has no contexts; name another file"),
         (kubeconfig(clusters="s3cret"), "clusters must be a list"),
         (kubeconfig(clusters=[{"cluster": "s3cret"}]), r"clusters\[0\]\.name is missing"),
         (kubeconfig(users=[{"name": "u", "user": "s3cret"}]), r"users\[u\]\.user must be a mapping"),
@@ -97,7 +97,7 @@ def test_plugin_without_path_is_looked_up_by_name(tmp_path: Path) -> None:
         (kubeconfig(clusters=[]), r"clusters\[c\]\.server is missing"),
         (kubeconfig(**{"current-context": ""}), "current-context is not set; name one of the contexts: one"),
         (kubeconfig(**{"current-context": "x"}), "context 'x' does not exist; name one of: one"),
-        ("", "current-context is not set"),
+        ("", "has no contexts; name another file"),
     ],
 )
 def test_invalid_kubeconfig_names_file_field_and_remedy(tmp_path: Path, content: object, message: str) -> None:
