@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -140,6 +141,8 @@ def reports_at_signal(name: str, make: Callable[[], dict[str, Any]], file: str) 
     A handler of the program for this signal stays. The file is replaced as a whole, and only its owner can read it.
     """
     number = getattr(signal, "SIGUSR1", None)
+    if file and not Path(file).absolute().parent.is_dir():
+        raise UsageError(f"the report file {file}: its folder does not exist; create it, or name another file")
     if number is None or signal.getsignal(number) is not signal.SIG_DFL:
         yield
         return

@@ -122,7 +122,4 @@ def check_namespace(namespace: object, option: str = "namespace") -> None:
     if not isinstance(namespace, str):
         raise OptionError(f'{option} must be the name of a namespace, or "" for all namespaces, not {namespace!r}')
     if namespace and not (len(namespace) <= 63 and _NAMESPACE.fullmatch(namespace)):
-        raise OptionError(
-            f"{option}: {namespace!r} cannot be a namespace: use up to 63 characters of a-z 0-9 -, "
-            'or "" for all namespaces'
-        )
+        raise OptionError(f"{option}: {namespace!r} cannot be a namespace: use up to 63 characters of a-z 0-9 -")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
+from logging import ERROR, WARNING
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from aioinformer.concurrency import create_task
-from aioinformer.errors import USER_ERRORS, OptionError, UsageError
+from aioinformer.errors import USER_ERRORS, AioinformerError, ApiError, OptionError, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import path_segment
@@ -111,7 +112,7 @@ async def serving(server: WebhookServer, admission: Admission, client: Client, g
         ) as port:
             admission.port = port
             _log.info("webhooks are served at port %d", port)
-            task = create_task(_refresh(certificates, admission), name=f"certificate of {server.configuration}")
+            task = create_task(_refresh(server, certificates, admission), name=f"certificate of {server.configuration}")
             try:
                 yield
             finally:
@@ -121,7 +122,7 @@ async def serving(server: WebhookServer, admission: Admission, client: Client, g
         admission.port, admission.trouble = None, ""
 
 
-async def _refresh(certificates: Certificates, admission: Admission) -> None:
+async def _refresh(server: WebhookServer, certificates: Certificates, admission: Admission) -> None:
     """Keep the certificate valid. One that is loaded stays in use after a failure."""
     errors = RepeatedErrors(_log)
     while True:
@@ -129,6 +130,10 @@ async def _refresh(certificates: Certificates, admission: Admission) -> None:
             await certificates.refresh()
             admission.trouble = ""
         except USER_ERRORS as error:
-            errors.report("the certificate", error, "the certificate of webhooks: %s; trying again", error)
+            remedy = ""
+            if isinstance(error, ApiError):
+                remedy = f"; check namespace {server.namespace}, and the rights with `aioinformer check`"
+            message, level = "%s: %s%s; trying again", WARNING if isinstance(error, AioinformerError) else ERROR
+            errors.report("the certificate", error, message, "the certificate of webhooks", error, remedy, level=level)
             admission.trouble = admission.trouble and f"no certificate: {error}"
         await asyncio.sleep(_RETRY if admission.trouble else _INTERVAL)

@@ -196,6 +196,8 @@ class Recording:
             else:
                 lines += [f"- {path}: {_short(before)}"] if before is not _ABSENT else []
                 lines += [f"+ {path}: {_short(after)}"] if after is not _ABSENT else []
+        if what == "updated" and not lines:
+            lines = ["nothing but managed fields"]
         if len(lines) > _LINES:
             lines = [*lines[:_LINES], f"… and {len(lines) - _LINES} more lines"]
         version = (new or old).get("metadata", {}).get("resourceVersion", "")
@@ -212,11 +214,16 @@ def longest(entries: Iterable[tuple[float, float, str]]) -> float:
 def writers(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Return the field managers that wrote a change: those whose entries in the managed fields differ.
 
-    Entries have whole seconds. If none differs, the latest ones are returned, one of which has written it.
+    Entries have whole seconds, or no time. If none differs, the latest ones are returned, one of which has written it;
+    those of the subresource if only the status has changed.
     """
     before, after = ((each.get("metadata") or {}).get("managedFields") or [] for each in (old, new))
-    latest = max((str(each.get("time")) for each in after), default="")
-    found = [each for each in after if each not in before] or [each for each in after if each.get("time") == latest]
+    found = [each for each in after if each not in before]
+    if not found:
+        parts = {name for name in {*old, *new} - {"metadata"} if old.get(name) != new.get(name)}
+        found = [each for each in after if (each.get("subresource") == "status") == (parts == {"status"})]
+        latest = max((each.get("time") or "" for each in found), default="")
+        found = [each for each in found if (each.get("time") or "") == latest]
     return [" ".join(filter(None, (each.get("manager"), each.get("subresource")))) for each in found]
 
 

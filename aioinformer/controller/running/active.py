@@ -43,7 +43,7 @@ from aioinformer.handlers.stalls import LIMIT, Stalls
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
-from aioinformer.workqueue.requests.request_queue import RequestQueue
+from aioinformer.workqueue.requests.request_queue import QueueSnapshot, RequestQueue
 from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ class ActiveController:
         self._crash: Exception | None = None
         self._term: Term | None = None
         self._was_permitted = self._closing = False
+        #: What the queue had when it was closed.
+        self._left: QueueSnapshot | None = None
         self._worker_name = f"controller {self.name}: worker"
         self._context = contextvars.Context()
 
@@ -221,14 +223,20 @@ class ActiveController:
         held = (each for each in running if not each.abandoned or (each.threads is not None and each.threads.running))
         return {each.slot for each in held if each.slot is not None}
 
+    def close(self) -> None:
+        """Hand out no further request. May be repeated."""
+        if self._left is None:
+            self._closing = True
+            self._left = self.queue.snapshot()
+            self.queue.shut_down()
+
     async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
         """Hand out no further request, and end the attempts, as `Cancellation.drain` does."""
-        self._closing = True
-        queued = self.queue.snapshot()
-        self.queue.shut_down()
+        self.close()
         report = await self.cancellation.drain(grace, hurry)
         self._errors.close()
-        return replace(report, queued=queued.ready + queued.delayed, parked=len(queued.parked))
+        assert self._left is not None
+        return replace(report, queued=self._left.ready + self._left.delayed, parked=len(self._left.parked))
 
     async def abandon(self, reason: str) -> None:
         """End everything after a failure, without grace. The queue still accepts requests, for `hand_over`."""

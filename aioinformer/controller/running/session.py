@@ -129,9 +129,11 @@ class Session:
             raise
 
     def end(self, reason: str) -> None:
-        """Begin the stop. Does nothing if it has begun. The call does not wait."""
+        """Begin the stop: no further attempt begins. Does nothing if it has begun. The call does not wait."""
         if not self._ending.done():
             self._ending.set_result(reason)
+            for each in self.controllers.values():
+                each.active.close()
 
     def stop_at_signal(self, name: str) -> None:
         """Begin the stop because of a signal; if it has begun, cancel what still runs."""

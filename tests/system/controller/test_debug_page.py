@@ -27,6 +27,7 @@ from aioinformer.controller import LeaderElection, Manager, Owns, Request, Termi
 from aioinformer.controller.debug import problems as problems_module
 from aioinformer.controller.debug.access import DebugRequest, refusal
 from aioinformer.controller.debug.history import CHANGES, Histories
+from aioinformer.controller.debug.recording import writers
 from aioinformer.controller.debug.report import scrubbed
 from aioinformer.controller.program import reports_at_signal
 from aioinformer.errors import OptionError, UsageError
@@ -193,6 +194,19 @@ async def test_last_five_changes_name_fields_and_managers(api_server: ApiServer)
             assert changes[0]["lines"] == (
                 ['- data.size: "5"', '+ data.size: "6"'] if values else ["data.size changed"]
             )
+
+
+def test_writers_of_a_change_are_those_whose_entries_differ_or_are_the_latest() -> None:
+    def state(size: int, ready: bool, *managers: dict[str, str]) -> dict[str, Any]:
+        return {"metadata": {"managedFields": list(managers)}, "spec": {"size": size}, "status": {"ready": ready}}
+
+    scaled = {"manager": "kubectl", "subresource": "scale"}  # kubectl scale leaves no time
+    applied = {"manager": "me", "time": "2026-01-01T00:00:01Z"}
+    status = {"manager": "controller", "subresource": "status", "time": "2026-01-01T00:00:00Z"}
+    entries = scaled, applied, status
+    assert writers(state(1, False, applied, status), state(2, False, *entries)) == ["kubectl scale"]
+    assert writers(state(1, False, *entries), state(2, False, *entries)) == ["me"]
+    assert writers(state(1, False, *entries), state(1, True, *entries)) == ["controller status"]
 
 
 async def test_changes_that_arrive_together_are_shown_with_the_last_one_first(api_server: ApiServer) -> None:
@@ -386,6 +400,11 @@ async def test_neither_secrets_nor_credentials_are_shown(api_server: ApiServer, 
         page.manager._session.failed["maps"] = RuntimeError(  # type: ignore[union-attr]
             f"GET https://shop:{PASSWORD}@api/ with Authorization: Bearer {TOKEN}"
         )
+        with (
+            pytest.raises(UsageError, match="its folder does not exist"),
+            reports_at_signal("", dict, "no/report.json"),
+        ):
+            pass
         written = tmp_path / "report.json"
         with reports_at_signal("shop", page.manager.report, str(written)):
             os.kill(os.getpid(), signal.SIGUSR1)

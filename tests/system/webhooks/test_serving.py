@@ -227,6 +227,18 @@ async def test_unreadable_ca_stays_and_is_named(
         await until(lambda: reason in str(manager.ready()))
 
 
+async def test_missing_namespace_is_named_without_a_traceback(
+    api_server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = Manager("it", client=api_server.url, webhooks=WebhookServer("it", "ops", port=0, host="127.0.0.1"))
+    manager.validate(WIDGETS)(_no_check)
+    async with manager:
+        await until(lambda: "the certificate of webhooks" in caplog.text)
+    [record] = [each for each in caplog.records if "the certificate" in each.getMessage()]
+    assert 'namespaces "ops" not found; check namespace ops, and the rights' in record.getMessage()
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+
+
 async def _no_check(request: AdmissionRequest[Widget]) -> None: ...
 
 

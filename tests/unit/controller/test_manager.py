@@ -166,6 +166,21 @@ async def test_reconciler_may_stop_its_manager() -> None:
     assert (manager.stop_report.reason, manager.stop_report.controllers["it"].finished) == ("stop()", ("default/a",))
 
 
+@pytest.mark.behaviour("C-64")
+async def test_no_attempt_begins_after_the_stop() -> None:
+    begun: list[str] = []
+
+    async def reconcile(request: Request[Any]) -> None:  # never waits, so that attempts follow each other
+        begun.append(request.name)
+        manager.stop()
+
+    manager = manager_of(server_with("a", "b", "c"), Controller("it", CONFIG_MAPS, reconcile, workers=2))
+    await manager.run()
+    assert len(begun) == 1
+    assert manager.stop_report is not None
+    assert manager.stop_report.controllers["it"].queued == 2
+
+
 @pytest.mark.behaviour("C-74")
 async def test_cancel_scope_around_a_manager_does_not_cut_the_stop() -> None:
     stubborn = Stubborn(seconds=5)
