@@ -82,6 +82,15 @@ def _map(name: str, colour: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "default"}, "data": {"colour": colour}}
 
 
+async def test_code_in_a_remedy_is_marked(tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain: Any = problems._problem
+    monkeypatch.setattr(problems, "_problem", lambda *args, **who: plain(*args[:2], "try `a < b` there", "x", **who))
+    await tab.open(address)
+    await tab.until("document.querySelector('.problem')")
+    remedy = await tab.value("document.querySelector('.problem p:nth-child(2)').innerHTML")
+    assert remedy.startswith('Try <span class="mono">a &lt; b</span> there.')
+
+
 async def test_planted_problem_is_first_and_goes_away_by_events(tab: Tab, address: str, api_server: ApiServer) -> None:
     await tab.open(address)
     await tab.until("document.querySelector('.problem')")

@@ -76,6 +76,8 @@ const until = (time) => (time <= state.report.time + 0.05 ? "now" : `in ${second
 const bytes = (value) => (value < 1e6 ? `${(value / 1e3).toFixed(0)} kB` : `${(value / 1e6).toFixed(1)} MB`);
 const number = (value) => value.toLocaleString("en");
 const code = (text) => text && h("span", { class: "mono" }, text);
+// A text in which code is between backticks.
+const marked = (text) => text.split("`").map((part, at) => at % 2 ? code(part) : part);
 const total = (values) => values.reduce((sum, each) => sum + each, 0);
 const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 
@@ -95,7 +97,7 @@ function showProblems(report) {
     : h("span", { class: "muted" }, `docs/troubleshooting.md#${problem.see}`));
   const one = (problem) => h("div", { class: `problem ${problem.severity}` },
     h("p", {}, h("span", { class: "severity" }, problem.severity), h("strong", {}, problem.text)),
-    h("p", {}, problem.remedy, " ", see(problem)),
+    h("p", {}, marked(problem.remedy), " ", see(problem)),
     problem.key && h("p", {}, keyButton(problem, `Show ${problem.key}`)));
   show(element("problem-list"), report.problems.length ? report.problems.map(one)
     : h("p", { class: "all-well" }, "Nothing that is known to be wrong."));
