@@ -62,7 +62,7 @@ def test_modules_are_found_in_a_zip_file(tmp_path: Path) -> None:
     path = tmp_path / "site.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for each in FOLDER.parent.rglob("*"):
-            if each.suffix in (".py", ".pyi", ".json"):
+            if each.suffix in (".py", ".pyi", ".json", ".txt"):
                 archive.write(each, each.relative_to(FOLDER.parent.parent))
     execute(
         "from aioinformer.models import core_v1\nimport importlib.util\n"
@@ -74,7 +74,7 @@ def test_modules_are_found_in_a_zip_file(tmp_path: Path) -> None:
 
 def test_modules_without_stubs_are_found(tmp_path: Path) -> None:
     for each in FOLDER.parent.rglob("*"):  # as in images from which all but the code is removed
-        if each.suffix in (".py", ".json"):
+        if each.suffix in (".py", ".json", ".txt"):
             target = tmp_path / each.relative_to(FOLDER.parent.parent)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(each.read_bytes())
