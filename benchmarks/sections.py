@@ -370,7 +370,7 @@ TRIED = """\
 | freeing a cache of 50,000 pods | 18 ms | freed in slices |
 | a step of each of 100 handlers with a backlog in each turn | 25 ms | eight handlers go on in each turn, one after the other |
 | the step that replaces a cache by a list of 200,000 objects | 16 ms (7 ms are left) | notifications are counted while they are made, and waits are looked up, instead of loops over all objects |
-| a list in order after which all of 200,000 objects have changed | 2.1 s (41 ms are left, on the same busy machine) | only objects that move in an index go through the indices in that step |
+| a list in order after which all of 200,000 objects have changed | 1.2 s (35 ms are left) | only objects that move in an index go through the indices in that step |
 
 What is left for large caches is the growth of one dict, which cannot be interrupted: 10 to 25 ms when it gets its
 174,763rd entry, and 50 to 75 ms at the 699,051st.
