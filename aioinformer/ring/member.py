@@ -28,7 +28,6 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from aioinformer.errors import AioinformerError, ApiError, UsageError
-from aioinformer.resources.versions import version_number
 from aioinformer.ring.table import NO_RING, Entry, Ring, RingDamaged, Slot, decode, planned
 
 if TYPE_CHECKING:
@@ -132,8 +131,8 @@ class Member:
         self._former: set[str] = set()
         #: Of the ring object that was read last; "" if there is none, and None if that is not known.
         self._uid: str | None = None
-        #: The epoch of the ring object that was read last, and the highest of all.
-        self._epoch_here = self._epoch = -1
+        #: The last ring of the ring object that could be used, and the highest epoch of all objects.
+        self._last, self._epoch = NO_RING, -1
         self._ring_since = self._read_at = _NEVER
         #: How many seconds this replica lets others go first.
         self._turn = 0.0
@@ -212,18 +211,17 @@ class Member:
     def _take(self, answer: Mapping[str, Any], sent: float, now: float) -> None:
         uid, version = _identity(answer)
         if uid != self._uid:
-            self._uid, self._ring_since, self._epoch_here = uid, now, -1
+            self._uid, self._ring_since, self._last = uid, now, NO_RING
             self._given_up.clear()
         elif version == self.version:
             self._read_at = max(self._read_at, sent) if self.ring.slots else self._read_at
             return
-        elif version_number(version) < version_number(self.version):
-            return  # an answer that was overtaken
         self.version, self.ring, self.problem = version, NO_RING, ""
         try:
             ring = decode(answer)
-            if ring.epoch <= self._epoch_here:
-                raise RingDamaged("an older ring was put back by hand; delete the ConfigMap, and another ring is made")
+            if ring.epoch <= self._last.epoch and ring != self._last:  # an equal one has other labels, for example
+                why = "an older ring was put back, by hand or by a restore of the server"
+                raise RingDamaged(f"{why}; delete the ConfigMap, and another ring is made")
         except RingDamaged as error:
             self.problem = str(error)
             return
@@ -235,7 +233,7 @@ class Member:
                 "ConfigMap"
             )
         self.ring, self._read_at, self._turn = ring, sent, _turn(ring, self.name)
-        self._epoch_here, self._epoch = ring.epoch, max(self._epoch, ring.epoch)
+        self._last, self._epoch = ring, max(self._epoch, ring.epoch)
         self._given_up = {slot: based for slot, based in self._given_up.items() if based == version}
 
     def leases_listed(self, leases: Iterable[Mapping[str, Any]], now: float) -> None:

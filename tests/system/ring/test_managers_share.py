@@ -105,6 +105,28 @@ async def test_ring_that_was_edited_stops_all(server: ApiServer, shared: list[Re
 
 
 @pytest.mark.behaviour("C-138")
+async def test_ring_of_a_restored_server_stops_all(server: ApiServer, shared: list[Replica]) -> None:
+    backup = server.backup()
+    await shared[0].stop()
+    await until(lambda: settled(server, *shared[1:]))
+    server.restore(backup)
+    for each in shared[1:]:
+        await until(lambda each=each: "an older ring was put back" in str(each.manager.ready()))  # type: ignore[misc]
+        assert not each.ring["mine"]
+    await until(lambda: [event for event in server.list("events") if event.get("reason") == "RingUnusable"])
+    server.delete("configmaps", "widgets-ring", "default")
+    await until(lambda: settled(server, *shared[1:]))
+
+
+async def test_label_of_the_ring_object_changes_nothing(server: ApiServer, shared: list[Replica]) -> None:
+    mine = [each.ring["mine"] for each in shared]
+    server.patch("configmaps", "widgets-ring", {"metadata": {"labels": {"team": "x"}}}, namespace="default")
+    looks = [each.looks() for each in shared]
+    await until(lambda: all(each.looks() > seen + 2 for each, seen in zip(shared, looks, strict=True)))
+    assert ([each.ring["mine"] for each in shared], settled(server, *shared)) == (mine, True)
+
+
+@pytest.mark.behaviour("C-138")
 @pytest.mark.parametrize(
     ("member", "ring", "reason"),
     [
