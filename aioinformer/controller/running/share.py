@@ -76,7 +76,8 @@ class Share:
         self._ready: set[int] = set()
         #: Deleted objects of the primary: the uid, and when the deletion was noticed. The oldest are the first.
         self._former: OrderedDict[ObjectName, tuple[str, float]] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
+        #: What takes slots, and the slots.
+        self._tasks: dict[asyncio.Task[None], set[int]] = {}
 
     def slot_of(self, key: ObjectName) -> int | None:
         """Return the slot of a key; None if it is not known, because its object never was in the cache."""
@@ -166,7 +167,8 @@ class Share:
             ended: the slots in which attempts must end at once.
             synced: waits for the first lists.
         """
-        self._ready -= lost | ended
+        for slots in (self._ready, *self._tasks.values()):  # what is lost, and gained again, is taken anew
+            slots -= lost | ended
         for key in {each for each, _ in self._queue.waiting()} | self._queue.parked().keys():
             if self.slot_of(key) not in self._ready:
                 self._queue.forget(key)
@@ -174,9 +176,10 @@ class Share:
         if handed_over := lost - ended:
             asyncio.get_running_loop().call_later(self._services.settings.grace, self._cut, handed_over)
         if gained:
-            task = create_task(self._take(gained, synced), name=f"controller {self._name}: takes {len(gained)} slots")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            slots = set(gained)
+            task = create_task(self._take(slots, synced), name=f"controller {self._name}: takes {len(slots)} slots")
+            self._tasks[task] = slots
+            task.add_done_callback(self._tasks.pop)
 
     def _cut(self, slots: set[int]) -> None:
         """Cancel the attempts in slots, unless these may be worked in again."""
@@ -199,7 +202,6 @@ class Share:
             await self._services.select_slots()
         await synced()
         await catch_up.wait()
-        slots &= self.membership.accepted
         self._ready |= slots
         now = asyncio.get_running_loop().time()
         gone = [key for key, (_, at) in self._former.items() if at >= now - _LATELY]

@@ -31,6 +31,9 @@ class Link:
         self.refused = ""
         #: Whether the server forbids writes of the ring.
         self.writes_refused = False
+        #: Until it is set, no answer arrives to the lists that compare a cache with the server; `held` counts them.
+        self.gate: asyncio.Event | None = None
+        self.held = 0
         self.reads = 0
 
     async def request(self, request: Any) -> Any:
@@ -40,7 +43,12 @@ class Link:
         written = "/configmaps" in request.path and request.method != "GET"
         if (self.refused and self.refused in request.path) or (self.writes_refused and written):
             raise ApiError(403, "Forbidden", "no rights")
-        return await self._transport.request(request)
+        response = await self._transport.request(request)
+        compares = "PartialObjectMetadataList" in request.headers.get("Accept", "") and not request.stream
+        if self.gate is not None and compares:
+            self.held += 1
+            await self.gate.wait()
+        return response
 
     async def aclose(self) -> None:
         await self._transport.aclose()

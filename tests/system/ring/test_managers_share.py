@@ -77,6 +77,25 @@ async def test_change_during_a_move_runs(server: ApiServer, shared: list[Replica
     await until(lambda: settled(server, *shared[1:]))
 
 
+@pytest.mark.behaviour("C-134")
+async def test_slot_that_comes_back_waits_for_caches_that_have_what_was_written_meanwhile(server: ApiServer) -> None:
+    async with Replica(server, "a") as first:
+        first.transport.gate = asyncio.Event()
+        await until(lambda: first.transport.held)
+        async with Replica(server, "b") as other:
+            await until(lambda: len(other.ring["mine"]) == 8 and other.runs.keys() >= other.cached() != set())
+            theirs = other.cached()
+            await until(lambda: len(owners(server)["b"]) == len(theirs))
+        await until(lambda: len(first.ring["mine"]) == 16)
+        gate, first.transport.gate = first.transport.gate, asyncio.Event()
+        gate.set()
+        await until(lambda: first.runs.keys() >= {f"default/m{number:02}" for number in range(OBJECTS)} - theirs)
+        await asyncio.sleep(0.1)
+        assert not first.runs.keys() & theirs
+        first.transport.gate.set()
+        await until(lambda: settled(server, first))
+
+
 @pytest.mark.behaviour("C-138")
 async def test_deleted_ring_is_made_again(
     server: ApiServer, shared: list[Replica], caplog: pytest.LogCaptureFixture
