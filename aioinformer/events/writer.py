@@ -10,6 +10,7 @@ The rules:
 - A write without an answer, or with an unreadable one, is retried after about ten seconds, up to twelve tries in total.
   Waiting for a retry occupies no worker. A refusal is final unless it has `Retry-After`. `AlreadyExists` means that an
   earlier try succeeded and its answer was lost.
+- Writes that fail are logged, a few within a minute, and the others are counted: without the permission, all fail.
 - At the end, each queued write gets one more try, at once. Writes that do not finish within the grace are counted as
   dropped.
 
@@ -20,12 +21,14 @@ while all others wait; its series are written without a fixed order.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random as random_module
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aioinformer.concurrency import TaskGroup, running_loop
 from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.delaying import DelayingQueue
 
@@ -104,6 +107,7 @@ class EventRecording:
         self._queue: DelayingQueue[Hashable] = DelayingQueue(name)
         self._waiting: dict[Hashable, _Waiting] = {}
         self._under_way = 0
+        self._errors = RepeatedErrors(_log)
         self._recorded = self._skipped = self._written = self._retries = self._refused = self._dropped = 0
 
     def record(self, event: Event) -> None:
@@ -117,13 +121,16 @@ class EventRecording:
 
     async def run(self) -> None:
         """Write Events until cancelled or drained."""
-        async with TaskGroup() as tasks:
-            due_writes = tasks.create_task(self._enqueue_due_writes(), name=f"{self.name}: series")
-            workers = [
-                tasks.create_task(self._work(), name=f"{self.name}: worker {number}") for number in range(_WORKERS)
-            ]
-            await asyncio.wait(workers)
-            due_writes.cancel()
+        try:
+            async with TaskGroup() as tasks:
+                due_writes = tasks.create_task(self._enqueue_due_writes(), name=f"{self.name}: series")
+                workers = [
+                    tasks.create_task(self._work(), name=f"{self.name}: worker {number}") for number in range(_WORKERS)
+                ]
+                await asyncio.wait(workers)
+                due_writes.cancel()
+        finally:
+            self._errors.close()
 
     async def drain(self) -> None:
         """Accept no more Events, and wait until each queued write has finished or failed. Then `run()` returns."""
@@ -214,8 +221,9 @@ class EventRecording:
         if retriable and waiting.tries < _TRIES and not self._queue.shutting_down:
             return self._retry_delay(waiting, failure)
         self._refused += 1
-        event = waiting.event
-        _log.warning("%s: event %s/%s was not written: %s", self.name, event.namespace, event.name, failure)
+        key = f"{waiting.event.namespace}/{waiting.event.name}"
+        line = "%s: event %s was not written: %s"
+        self._errors.report(self.name, failure, line, self.name, key, failure, level=logging.WARNING, key=key, lines=2)
         return None
 
     async def _send(self, event: Event, *, is_new: bool) -> None:

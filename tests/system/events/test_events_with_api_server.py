@@ -71,3 +71,17 @@ async def test_series_sink_writes_one_event_with_a_series(server: ApiServer, tra
 async def test_discovery_prefers_events_k8s_io(transport: HttpTransport) -> None:
     assert type(await discover_event_sink(transport)) is SeriesEventSink
     assert type(await discover_event_sink(OlderServer(transport))) is CoreEventSink
+
+
+async def test_events_without_a_permission_do_not_flood_the_log(
+    server: ApiServer, transport: HttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with server.fault("forbidden", resources=["events"], verbs=["create"]), EventBroadcaster() as broadcaster:
+        broadcaster.start_recording_to_sink(CoreEventSink(transport))
+        recorder = broadcaster.new_recorder("example.com/web")
+        for number in range(200):
+            recorder.event(server.create("pods", make_pod("default", number)), "Normal", "Started", "it runs")
+    warned = [each.getMessage() for each in caplog.records if each.name == "aioinformer.events"]
+    assert len(warned) == 4
+    assert "was not written: 403 Forbidden" in warned[0]
+    assert "raised 197 more errors" in warned[3]
