@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
 
-from aioinformer.client import bodies
+from aioinformer.client import bodies, targets
 from aioinformer.client.changes.applied import Applied, creation_moved, difference
-from aioinformer.client.changes.editing import check_members, check_stored, edit
+from aioinformer.client.changes.editing import Live, check_members, check_stored, edit
 from aioinformer.client.changes.patches import check_whole
 from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
 from aioinformer.client.retries import new_request
@@ -292,10 +292,12 @@ class Verbs(Generic[T]):
         def limited_to(seconds: float | None) -> Settings:
             return settings if seconds == settings.timeout else replace(settings, timeout=seconds)
 
-        async def read(current: Any, seconds: float | None) -> T:
+        async def read(current: Any, seconds: float | None) -> Live[T]:
             limited = limited_to(seconds)
             request = new_request(limited, "GET", whole._path(current, namespace))
-            return bodies.decode(await self._sender.exchange(request, limited, safe=True), self._objects)
+            raw = await self._sender.exchange(request, limited, safe=True)
+            metadata = targets.read(raw).metadata
+            return Live(bodies.decode(raw, self._objects), metadata.uid, metadata.resource_version)
 
         async def write(current: T, patch: dict[str, Any], seconds: float | None) -> T:
             limited = limited_to(seconds)

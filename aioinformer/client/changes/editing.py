@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from random import uniform
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from aioinformer.cache.objects.views import View, is_part
 from aioinformer.client.changes.patches import changed_members, document_of, is_same, merge_patch
@@ -25,6 +25,14 @@ _PAUSE: Final = 0.01
 #: The timeout of a write after a read that took all the time, in seconds.
 _LEAST: Final = 0.001
 _IDENTITY: Final = ("name", "namespace", "uid")
+
+
+class Live(NamedTuple, Generic[T]):
+    """An object as the server has it now. Its class may lack the uid and the version that the server has sent."""
+
+    object: T
+    uid: str | None
+    version: str | None
 
 
 class StatusNotStored(UsageError):
@@ -46,7 +54,7 @@ async def edit(
     target: T | str,
     change: Callable[[T], Any],
     *,
-    read: Callable[[T | str, float | None], Awaitable[T]],
+    read: Callable[[T | str, float | None], Awaitable[Live[T]]],
     write: Callable[[T, dict[str, Any], float | None], Awaitable[T]],
     check: Callable[[dict[str, Any]], None],
     attempts: int,
@@ -68,24 +76,24 @@ async def edit(
     clock = asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
     current: Any = target
-    left, is_live = timeout, False
-    uid = None if isinstance(target, str) else _field(target, "uid", "uid")
+    left, is_live, version = timeout, False, None
+    uid = None if isinstance(target, str) else str(_field(target, "uid", "uid") or "")
 
     async def read_live(seconds: float | None, conflict: Conflict | None = None) -> None:
-        nonlocal current, left, is_live, uid
-        current, is_live = await read(current, seconds), True
+        nonlocal current, left, is_live, uid, version
+        known, is_live = uid, True
+        current, uid, version = await read(current, seconds)
         left = None if end is None else max(end - clock(), _LEAST)
-        known, uid = uid, _field(current, "uid", "uid")
-        if known is not None and known != uid:
+        if known and known != uid:
             raise conflict or Conflict(409, "Conflict", "another object has the name now")
 
     if isinstance(target, str) or _may_be_a_part(target):
         await read_live(timeout)
     for attempt in range(attempts):
-        patch = await _patch_of(current, change)
+        patch = await _patch_of(current, version, change)
         if not is_live and not isinstance(current, View) and _replaces_list(patch, document_of(current)):
             await read_live(left)
-            patch = await _patch_of(current, change)
+            patch = await _patch_of(current, version, change)
         if not patch:
             unchanged: T = current
             return unchanged
@@ -131,8 +139,8 @@ def _replaces_list(patch: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     return False
 
 
-async def _patch_of(current: T, change: Callable[[T], Any]) -> dict[str, Any]:
-    """Call the function, and return the patch; {} if it changed nothing.
+async def _patch_of(current: T, version: str | None, change: Callable[[T], Any]) -> dict[str, Any]:
+    """Call the function, and return the patch, with the version of the object; {} if it changed nothing.
 
     Raises:
         UsageError: the function returned anything but a state of this object.
@@ -154,6 +162,8 @@ async def _patch_of(current: T, change: Callable[[T], Any]) -> dict[str, Any]:
         raise UsageError(
             f"edit: the function returned a state with another {other}; return a changed copy, such as evolve() makes"
         )
+    if patch and version:
+        patch.setdefault("metadata", {}).setdefault("resourceVersion", version)
     return patch
 
 

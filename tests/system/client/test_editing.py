@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import msgspec
 import pytest
@@ -27,7 +28,7 @@ from aioinformer import (
     set_controller_reference,
 )
 from aioinformer.resources.references import ObjectReference
-from tests.support.bench import WIDGETS, definition
+from tests.support.bench import CONFIG_MAPS, WIDGETS, definition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -275,6 +276,65 @@ async def test_model_of_ones_own_keeps_what_it_does_not_know(client: Client, edi
 
 
 # Mistakes.
+
+
+class Identified(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    uid: UUID
+    resource_version: str
+
+
+class WithUUID(msgspec.Struct):
+    metadata: Identified
+    data: dict[str, str]
+
+
+async def test_uid_may_be_a_uuid(client: Client, edits: Client) -> None:
+    await config_map(client, size="1")
+    identified: Any = edits.resource(msgspec.structs.replace(CONFIG_MAPS, decoder=WithUUID))
+    behind = await identified.get("a")
+    await client.core.v1.configmaps.patch("a", {"data": {"colour": "red"}})
+    await identified.edit(behind, lambda obj: msgspec.structs.replace(obj, data={**obj.data, "size": "2"}))
+    assert (await client.core.v1.configmaps.get("a")).data == {"colour": "red", "size": "2"}
+
+
+class Nameless(msgspec.Struct):
+    """Metadata without uid and version."""
+
+    name: str
+    namespace: str
+
+
+class Narrow(msgspec.Struct):
+    metadata: Nameless
+    data: dict[str, str] = {}
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_class_without_a_version_overwrites_nothing_that_it_has_not_seen(
+    client: Client, edits: Client, counting: Counting, own_server: ApiServer, replaced: bool
+) -> None:
+    await config_map(client, size="1")
+    seen: list[str] = []
+
+    def grow(obj: Narrow) -> Narrow:
+        if not seen and replaced:
+            own_server.delete("configmaps", "a", "shop")
+            own_server.create("configmaps", {"metadata": {"name": "a"}, "data": {"size": "7"}}, "shop")
+        elif not seen:
+            own_server.patch("configmaps", "a", {"data": {"size": "7"}}, "shop")
+        seen.append(obj.data["size"])
+        return msgspec.structs.replace(obj, data={"size": f"{obj.data['size']}0"})
+
+    narrow = edits.resource(msgspec.structs.replace(CONFIG_MAPS, decoder=Narrow))
+    if replaced:
+        with pytest.raises(Conflict):
+            await narrow.edit("a", grow)
+    else:
+        await narrow.edit("a", grow)
+    assert seen == (["1"] if replaced else ["1", "7"])
+    assert own_server.get("configmaps", "a", "shop")["data"] == {"size": "7" if replaced else "70"}
 
 
 async def test_function_that_returns_no_state_of_the_object_is_refused(client: Client, edits: Client) -> None:
