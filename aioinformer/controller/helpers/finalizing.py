@@ -18,6 +18,7 @@ from aioinformer.controller.helpers.objects import (
     keeps,
     whole_objects,
 )
+from aioinformer.controller.inputs.keys import uid_of
 from aioinformer.controller.request import NothingToDo
 from aioinformer.errors import ApiNotFound, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
@@ -120,12 +121,13 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
             f"finalizing: {request.key} is being deleted, and the block did not look whether it is; write "
             "`async with finalizing(…) as ending:`, and clean up in `if ending:`"
         )
-    request.release = partial(_release, request, name)
+    request.release = partial(_release, request, name, str(uid_of(obj)))
 
 
-async def _release(request: Request[Any], name: str) -> None:
+async def _release(request: Request[Any], name: str, uid: str) -> None:
     def change(current: Any) -> Any:
-        return remove_finalizer(current, name) if is_being_deleted(current) else current
+        is_successor = uid not in ("", uid_of(current))  # nothing was cleaned up for it
+        return current if is_successor or not is_being_deleted(current) else remove_finalizer(current, name)
 
     try:
         await _edit(request, name, change)

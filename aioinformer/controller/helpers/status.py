@@ -15,7 +15,7 @@ from aioinformer.client.changes.conditions import set_condition
 from aioinformer.client.changes.editing import StatusNotStored
 from aioinformer.client.changes.patches import document_of, is_same
 from aioinformer.controller.helpers.objects import as_mapping, as_stored, from_document, keeps, whole_objects
-from aioinformer.errors import ApiNotFound, UsageError
+from aioinformer.errors import ApiNotFound, Conflict, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
     changed = status.in_subresource(document)
     if not keeps(request, {"status": changed.get("status") or {}}):
         start: Any = str(request.key)
+        status.uid = (document.get("metadata") or {}).get("uid") or ""
     elif changed is document:
         return request.object
     else:
@@ -157,11 +158,16 @@ _known: WeakKeyDictionary[Transport, _Known] = WeakKeyDictionary()
 
 
 class _Status:
-    """The status to be written."""
+    """The status to be written.
+
+    Attributes:
+        uid: of the object, if it is read by its name, which another one may have; "" otherwise.
+    """
 
     def __init__(
         self, conditions: Sequence[Condition], members: Mapping[str, Any], generation: int | None, known: _Known
     ) -> None:
+        self.uid = ""
         self._conditions = conditions
         self._members = msgspec.json.decode(checked_json(members))
         self._generation = generation
@@ -182,6 +188,8 @@ class _Status:
 
     def _set(self, obj: Any, generation: int | None) -> Any:
         document = obj if type(obj) is dict else document_of(obj)
+        if self.uid and document["metadata"].get("uid") != self.uid:
+            raise Conflict(409, "Conflict", "another object has the name now")
         new = {"status": document.get("status")}  # small, and each condition copies it
         for each in self._conditions:
             seen = generation if each.observed_generation is None else each.observed_generation

@@ -134,6 +134,19 @@ async def test_class_without_finalizers_overwrites_none(api_server: ApiServer, b
     assert finalizers(bench) == [OTHER]
 
 
+@pytest.mark.behaviour("C-82")
+async def test_finalizer_of_a_successor_stays(bench: Bench) -> None:
+    few = Bench(bench.server, bench.client(None), with_class(Few))  # type: ignore[arg-type]
+    await delete(bench, CLEANUP)
+    async with finalizing(request := await few.request(), CLEANUP) as ending:
+        assert ending
+        bench.server.patch("widgets", "web", {"metadata": {"finalizers": None}})
+        bench.server.create("widgets", {"metadata": {"name": "web"}})
+        await delete(bench, CLEANUP)
+    await request.finish()
+    assert finalizers(bench) == [CLEANUP]
+
+
 READY = Condition("Ready", "True", "There")
 
 

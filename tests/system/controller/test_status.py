@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import msgspec
 import pytest
 
-from aioinformer import Client, Condition, SharedInformerFactory, UsageError
+from aioinformer import Client, Condition, Conflict, SharedInformerFactory, UsageError
 from aioinformer.controller import set_status
 from aioinformer.controller.helpers.objects import as_stored
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads the annotations
@@ -206,6 +207,33 @@ async def test_class_that_leaves_out_the_status_loses_none(
     assert request.object is written
     assert [each["type"] for each in status(bench)["conditions"]] == ["Other", "Ready"]
     assert status(bench)["size"] == 7
+
+
+class Identified(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    uid: UUID
+    resource_version: str
+
+
+class WithUUID(msgspec.Struct):
+    metadata: Identified
+
+
+async def test_uid_may_be_a_uuid(bench: Bench, client: Client) -> None:
+    await set_status(await Bench(bench.server, client, with_class(WithUUID)).request(), [READY])
+    assert status(bench)["conditions"]
+
+
+@pytest.mark.behaviour("C-84")
+@pytest.mark.parametrize("kind", [None, WithStatus, WithoutStatus])
+async def test_successor_does_not_get_the_status(bench: Bench, client: Client, kind: type[Any] | None) -> None:
+    behind = await Bench(bench.server, client, with_class(kind) if kind else WIDGETS).request()
+    bench.server.delete("widgets", "web")
+    bench.server.create("widgets", {"metadata": {"name": "web"}, "spec": {"size": 1}})
+    with pytest.raises(Conflict):
+        await set_status(behind, [READY])
+    assert "status" not in bench.widget()
 
 
 async def test_view_of_a_stored_object_leaves_the_cache_the_class(
