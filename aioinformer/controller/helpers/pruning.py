@@ -300,7 +300,8 @@ class _Owner:
             return f"its controller is {controller.kind} {controller.name} (uid {controller.uid})"
         manager = self._request.client.field_manager
         if any(self._shows_owner(each.get("f:metadata") or {}) for each in owned_fields(obj, manager)):
-            return ""
+            shared = controller is None and self._labels is None
+            return f"{self._request.key} is an owner, and not its controller" if shared else ""
         what = "its owner reference" if self._labels is None else "its labels"
         return f"no managed fields show that field manager {manager!r} has written {what}"
 

@@ -160,6 +160,20 @@ async def test_object_created_again_is_not_deleted(bench: Bench, caches: Any) ->
     assert bench.server.get("configmaps", "a")["data"] == {"colour": "of somebody else"}
 
 
+@pytest.mark.behaviour("C-102")
+async def test_object_that_owners_share_is_not_deleted(bench: Bench, client: Client, caches: Any) -> None:
+    bench.server.create("widgets", {"metadata": {"name": "other"}})
+    uids = {name: bench.widget(name)["metadata"]["uid"] for name in ("web", "other")}
+    kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+    made = settings("shared")
+    made["metadata"]["ownerReferences"] = [{**kind, "name": name, "uid": uid} for name, uid in uids.items()]
+    await client.core.v1.configmaps.apply(made, namespace="default")
+    await settle(bench, caches)
+    result = await apply_set(await bench.request(), [], resources=BOTH)
+    assert [reason for _, _, reason in result.kept] == ["default/web is an owner, and not its controller"]
+    assert "shared" in names(bench)
+
+
 @pytest.mark.behaviour("C-85")
 async def test_error_deletes_nothing(bench: Bench, caches: Any) -> None:
     await apply_set(await bench.request(), [settings("a")], resources=BOTH)
