@@ -155,14 +155,14 @@ async def send(
 ) -> aiohttp.ClientResponse:
     """Send a request, and once more if the server had closed the pooled connection on which it was sent.
 
-    Only GET requests are repeated.
+    Only GET requests are repeated. The session of a user would repeat PUT and DELETE, too: see `note_connections`.
 
     Args:
         request: sends the request. It is a function so that no local variable of this frame holds the request when an
             error is raised.
     """
     sending.handed = None  # until the connector is asked for a connection
-    token = _SENDING.set(sending)
+    token = _SENDING.set(_Sent(sending, method))
     try:
         return await request()
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
@@ -347,12 +347,25 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
-#: The report on the request that this task sends.
-_SENDING: ContextVar[Sending | None] = ContextVar("_SENDING", default=None)
+class _Sent:
+    """A request that is sent: the report on it, its method, and what aiohttp has made of it."""
+
+    __slots__ = ("method", "report", "request")
+
+    def __init__(self, report: Sending, method: str) -> None:
+        self.report = report
+        self.method = method
+        self.request: Any = None
+
+
+#: What this task sends.
+_SENDING: ContextVar[_Sent | None] = ContextVar("_SENDING", default=None)
 
 
 def note_connections(connector: Any) -> None:
     """Let a connector report for each request when it has a connection, and whether that had been used before.
+
+    A write that aiohttp repeats gets no connection. It repeats a request as another one, and middlewares the same one.
 
     aiohttp's tracing reports that, too, but makes each request a quarter more expensive. For a connector without
     `connect`, as sessions of tests have it, nothing is known.
@@ -363,9 +376,16 @@ def note_connections(connector: Any) -> None:
     used = WeakSet[Any]()
 
     async def connect_and_note(*arguments: Any, **options: Any) -> Any:
-        sending = _SENDING.get()
-        if sending is not None and sending.handed is None:  # aiohttp may repeat a request that was handed over
-            sending.handed = False
+        sent = _SENDING.get()
+        if sent is None:
+            sending = None
+        else:
+            sending, request = sent.report, arguments[0]
+            if sent.method != "GET" and sent.request not in (None, request):
+                raise aiohttp.ServerDisconnectedError
+            sent.request = request
+            if sending.handed is None:  # aiohttp may repeat a request that was handed over
+                sending.handed = False
         connection = await connect(*arguments, **options)
         if sending is not None:
             sending.handed, sending.reused = True, connection.protocol in used

@@ -327,7 +327,7 @@ async def test_class_without_a_version_overwrites_nothing_that_it_has_not_seen(
         seen.append(obj.data["size"])
         return msgspec.structs.replace(obj, data={"size": f"{obj.data['size']}0"})
 
-    narrow = edits.resource(msgspec.structs.replace(CONFIG_MAPS, decoder=Narrow))
+    narrow: Any = edits.resource(msgspec.structs.replace(CONFIG_MAPS, decoder=Narrow))
     if replaced:
         with pytest.raises(Conflict):
             await narrow.edit("a", grow)
