@@ -113,6 +113,8 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
         waited = now - attempt.run.enqueued  # nothing says when the garbage collector is done with the name
         return "waiting", Unfinished(error, min(max(1.0, waited), _LONGEST_WAIT), counted=False)
     name, outcome = outcome_of_error(error)
+    if name == "cancelled" and (attempt.term is None or attempt.term.remaining > 0):
+        return "error", Unfinished(error)  # another right was missing: for a write in a slot of another replica
     return "error" if name == "conflict" and attempt.run.conflicts + 1 >= LASTING_CONFLICT else name, outcome
 
 

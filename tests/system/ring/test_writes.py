@@ -273,3 +273,24 @@ async def test_run_for_a_former_object_does_not_reach_its_successor(
     await until(lambda: result)
     assert isinstance(result[0], ApiError)
     assert "data" not in server.get("configmaps", name, "default")
+
+
+@pytest.mark.behaviour("C-136")
+async def test_run_that_writes_in_a_foreign_slot_is_retried_with_backoff(
+    server: ApiServer, pair: list[Replica], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = pair
+    mine, theirs = (sorted(owners(server)[name])[0] for name in "ab")
+    runs = 0
+
+    async def reconcile(request: Request[Any]) -> None:
+        nonlocal runs
+        runs += 1
+        first.instead[f"default/{mine}"] = reconcile
+        await request.client.core.v1.configmaps.patch(f"default/{theirs}", {"data": {"by": "a"}})
+
+    await first.run(f"default/{mine}", reconcile)
+    await asyncio.sleep(0.5)
+    assert 1 <= runs < 20
+    first.instead.clear()
+    assert "failed with SlotLost: patch configmaps" in caplog.text

@@ -20,6 +20,7 @@ from aioinformer.controller import (
     TerminalError,
 )
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, UsageError
+from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.resources.restmapper import UnknownResource
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
@@ -63,6 +64,7 @@ BUSY = ApiError(503, "ServiceUnavailable", retry_after=30.0)
         (ExceptionGroup("two", [ValueError("no"), BUSY]), 30.0, False),
         (InformerStopped("it has stopped"), 1.0, False),
         (UnknownResource("widgets"), 1.0, False),
+        (LeadershipLost("another Lease than that of the manager"), 1.0, False),
         (ExceptionGroup("two", [UsageError("no"), CONFLICT]), 1.0, False),
     ],
 )
