@@ -220,8 +220,7 @@ class ActiveController:
     def busy(self) -> set[int]:
         """Return the slots of the ring in which attempts run that may still act."""
         running = self.attempts.values()
-        held = (each for each in running if not each.abandoned or (each.threads is not None and each.threads.running))
-        return {each.slot for each in held if each.slot is not None}
+        return {each.slot for each in running if each.slot is not None and not each.abandoned}
 
     def close(self) -> None:
         """Hand out no further request. May be repeated."""

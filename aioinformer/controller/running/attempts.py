@@ -109,7 +109,7 @@ class RequestContext(msgspec.Struct, eq=False):
         if attempt.threads is None:
             subject = f"controller {self.name}: {attempt.run.key}"
             guarded = None if attempt.term is None else self.services.guarded_threads
-            attempt.threads = Threads(subject, attempt.before_thread, guarded)
+            attempt.threads = Threads(subject, attempt.before_thread, guarded, attempt.slot)
         return await attempt.threads.run(call, name)
 
 

@@ -12,9 +12,9 @@ from aioinformer.ring import Membership
 from aioinformer.ring.informers import RingInformers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from aioinformer.controller.running.settings import Settings
+    from aioinformer.controller.running.settings import GuardedThread, Settings
     from aioinformer.controller.running.supervised import Supervised
     from aioinformer.factory.pool import Informers
     from aioinformer.ring import ControllerRing
@@ -33,6 +33,7 @@ class Replica:
         settings: of the manager.
         controllers: the running controllers by name; they change.
         informers: where their informers come from.
+        threads: of attempts, also of those that a stop has given up.
         is_ending: returns whether the stop of the manager has begun.
 
     Attributes:
@@ -47,6 +48,7 @@ class Replica:
         settings: Settings,
         controllers: dict[str, Supervised],
         informers: Informers,
+        threads: Mapping[asyncio.Future[None], GuardedThread],
         is_ending: Callable[[], bool],
     ) -> None:
         where = ObjectReference("v1", "ConfigMap", ring.object, ring.namespace)
@@ -62,6 +64,7 @@ class Replica:
         self._settings = settings
         self._controllers = controllers
         self._informers = informers
+        self._threads = threads
         self._is_ending = is_ending
         self._tasks: asyncio.TaskGroup | None = None
         self._running: asyncio.Task[None] | None = None
@@ -97,8 +100,9 @@ class Replica:
             self._tasks.create_task(self.select_slots(), name=f"manager {self._settings.name}: drops lost slots")
 
     def _busy(self) -> set[int]:
-        """Return the slots of the ring in which attempts run."""
-        return {slot for each in self._controllers.values() for slot in each.active.busy()}
+        """Return the slots of the ring in which attempts or their threads run."""
+        in_threads = {each.slot for each in self._threads.values() if each.slot is not None}
+        return in_threads.union(*(each.active.busy() for each in self._controllers.values()))
 
     def _namespaces(self) -> Counter[int]:
         """Return how many namespaces with objects fall into each slot of a ring by namespace."""

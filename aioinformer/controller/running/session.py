@@ -21,7 +21,7 @@ from aioinformer.controller.health import STALLED, Health, HealthServer, Progres
 from aioinformer.controller.own_writes.current import CurrentCaches
 from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.inspection import snapshot, statistics
-from aioinformer.controller.running.settings import Services, Settings
+from aioinformer.controller.running.settings import GuardedThread, Services, Settings
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError, collapsed
 from aioinformer.factory.pool import InformerPool, SharedFactory
@@ -106,6 +106,7 @@ class Session:
         self._ending: asyncio.Future[str] = loop.create_future()
         self._hurry: asyncio.Future[None] = loop.create_future()
         self._services: Services | None = None
+        self._guarded_threads: dict[asyncio.Future[None], GuardedThread] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._term: Term | None = None
         self._task: asyncio.Task[None] | None = None
@@ -252,7 +253,7 @@ class Session:
         if settings.ring is not None and not settings.dry_run:
             from aioinformer.controller.running.replica import Replica
 
-            parts = settings, self.controllers, self.informers, self.is_ending
+            parts = settings, self.controllers, self.informers, self._guarded_threads, self.is_ending
             self.replica = Replica(settings.ring, transport, event, *parts)
         if settings.metrics is not None:
             count_requests(transport, settings.metrics)  # those of a shared factory, too
@@ -266,6 +267,7 @@ class Session:
             seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
             membership=None if self.replica is None else self.replica.membership,
             select_slots=None if self.replica is None else self.replica.select_slots,
+            guarded_threads=self._guarded_threads,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -357,8 +359,7 @@ class Session:
             await asyncio.get_running_loop().create_future()
         finally:
             self._term = None
-            assert self._services is not None
-            threads = self._services.guarded_threads
+            threads = self._guarded_threads
             try:
                 await asyncio.gather(*(each.revoke() for each in self._elected()))
                 while threads and self.report is None:  # the stop has given up those that are left
@@ -366,7 +367,7 @@ class Session:
             finally:
                 if threads:
                     term.release = False
-                    names = ", ".join(threads.values())
+                    names = ", ".join(each.name for each in threads.values())
                     _log.error("the Lease is not released, and must expire: threads go on: %s", names)
 
     def _elected(self) -> list[ActiveController]:

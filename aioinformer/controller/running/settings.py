@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -113,6 +113,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"Manager: {option} must be {what}, not {value!r}")
 
 
+class GuardedThread(NamedTuple):
+    """What runs in a thread of an attempt that needs the leadership, or a slot of the ring."""
+
+    name: str
+    slot: int | None
+
+
 class Services(msgspec.Struct, frozen=True):
     """What a manager offers to its controllers.
 
@@ -125,7 +132,7 @@ class Services(msgspec.Struct, frozen=True):
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
         membership: in the ring of the manager; None without one.
         select_slots: waits until the caches have the objects of the slots of this replica; None without a ring.
-        guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
+        guarded_threads: the threads of attempts that need the leadership or a slot, by the futures of their ends.
     """
 
     settings: Settings
@@ -136,4 +143,4 @@ class Services(msgspec.Struct, frozen=True):
     seen_by_leader: Callable[[], float]
     membership: Membership | None = None
     select_slots: Callable[[], Coroutine[Any, Any, None]] | None = None
-    guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
+    guarded_threads: dict[asyncio.Future[None], GuardedThread] = msgspec.field(default_factory=dict)

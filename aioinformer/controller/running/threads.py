@@ -15,6 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aioinformer.controller.running.attached import CLEANING_UP
+from aioinformer.controller.running.settings import GuardedThread
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
@@ -29,19 +30,30 @@ LIMIT: Final = 8
 
 
 class Threads:
-    """The threads of one attempt. `check` raises if it may not begin one; `guarded` is None if it needs no leadership.
+    """The threads of one attempt.
+
+    Args:
+        subject: of the attempt, for log lines.
+        check: raises if the attempt may not begin a thread.
+        guarded: has the threads that need the leadership or a slot; None if the attempt needs neither.
+        slot: in which the attempt works; None without a ring.
 
     Attributes:
         running: the functions that run, by the future of their end.
     """
 
     def __init__(
-        self, subject: str, check: Callable[[], None], guarded: dict[asyncio.Future[None], str] | None
+        self,
+        subject: str,
+        check: Callable[[], None],
+        guarded: dict[asyncio.Future[None], GuardedThread] | None,
+        slot: int | None,
     ) -> None:
         self.running: dict[asyncio.Future[None], str] = {}
         self._subject = subject
         self._check = check
         self._guarded = guarded
+        self._slot = slot
         self._slots = asyncio.Semaphore(LIMIT)
 
     async def run(self, call: Callable[[], R], name: str) -> R:
@@ -80,7 +92,7 @@ class Threads:
 
         self.running[ended] = name
         if self._guarded is not None:
-            self._guarded[ended] = f"{self._subject}: {name}"
+            self._guarded[ended] = GuardedThread(f"{self._subject}: {name}", self._slot)
         try:
             self._check()
             Thread(target=body, name=f"{self._subject}: {name}", daemon=True).start()

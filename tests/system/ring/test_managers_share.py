@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from aioinformer import HttpTransport, LeaderElectionOptions
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.controller import LeaderElection, Manager, Request
+from aioinformer.controller.running import cancellation
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.ring import ControllerRing, RingRefused, SlotLost, membership
@@ -65,6 +67,33 @@ async def test_stop_hands_the_slots_over(server: ApiServer, shared: list[Replica
     document = json.loads(ring_object(server)["data"]["ring.json"])["ring"]
     assert {owner for owner, _, _ in document["slots"]} == {"widgets-b", "widgets-c"}
     await until(lambda: settled(server, *shared[1:]))
+
+
+@pytest.mark.behaviour("C-134")
+async def test_thread_that_a_stop_gives_up_keeps_its_slots(
+    server: ApiServer, replicas: list[Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancellation, "CLEANING_UP", 0.1)
+    began, go_on = asyncio.Event(), threading.Event()
+
+    def wait(loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(began.set)
+        go_on.wait(30)
+
+    async def reconcile(request: Request[Any]) -> None:
+        await request.to_thread(wait, asyncio.get_running_loop())
+
+    first = replicas[0]
+    first.instead["default/m00"] = reconcile
+    await first.start()
+    try:
+        await began.wait()
+        await first.stop()
+        assert server.get("leases", "widgets-a", "default")
+        document = json.loads(ring_object(server)["data"]["ring.json"])["ring"]
+        assert {owner for owner, _, _ in document["slots"]} == {"widgets-a"}
+    finally:
+        go_on.set()
 
 
 @pytest.mark.behaviour("C-134")
