@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
@@ -20,7 +21,7 @@ from aioinformer.resources.scopes import check_namespace
 from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from typing import Unpack
 
     from aioinformer.client.applying import ApplyReport
@@ -253,10 +254,12 @@ class Client(Accessors):
             body: bytes to send unchanged, or anything that has a JSON form; None for no body.
             content_type: of the body.
             accept: the content types that the server may answer with.
-            options: see `WriteOptions`. Their parameters are added to the query of all methods but "GET".
+            options: see `WriteOptions`. Their parameters are added to the query of all methods but "GET"; a dry run
+                is also added to the body of a "DELETE", beside which the server ignores the query.
 
         Raises:
-            UsageError: the path contains an empty segment, "." or "..", or the body has no JSON form.
+            UsageError: the path contains an empty segment, "." or "..", the body has no JSON form, or that of a
+                "DELETE" in a dry run is no mapping.
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "request()")
@@ -267,6 +270,10 @@ class Client(Accessors):
             raise UsageError(f'path: expected an absolute path such as "/version", not {path!r}')
         end = "/" if not segments[-1] else ""
         quoted = "".join(f"/{path_segment(each, 'path')}" for each in (segments[:-1] if end else segments)) + end
+        if method == "DELETE" and body is not None and settings.dry_run:
+            if not isinstance(body, Mapping):
+                raise UsageError("request(): in a dry run, the body of a DELETE must be a mapping, which gets dryRun")
+            body = {**body, "dryRun": ["All"]}
         raw = body if body is None or isinstance(body, bytes) else bodies.encode_unchecked(body)
         reads = method == "GET"
         more = (*(query or {}).items(), *(() if reads else settings.write_query()))

@@ -35,6 +35,7 @@ from aioinformer.client import Impersonation, Status
 from tests.support.scripted_transport import OBJECT, Answer, Scripted, refusal, unreachable
 
 if TYPE_CHECKING:
+    from aioinformer.testing import ApiServer
     from tests.support.loopback import Server
 
 
@@ -404,6 +405,18 @@ async def test_raw_request_is_repeated_as_others_are() -> None:
     with pytest.raises(WriteOutcomeUnknown):
         await of(transport).request("POST", "/apis/x/v1/y")
     assert len(transport.requests) == 1
+
+
+@pytest.mark.parametrize("body", [None, {"propagationPolicy": "Background"}, b"{}"])
+async def test_raw_deletion_in_a_dry_run_deletes_nothing(client: Client, own_server: ApiServer, body: Any) -> None:
+    await client.core.v1.configmaps.create({"metadata": {"name": "a"}})
+    deletion = client.request("DELETE", "/api/v1/namespaces/shop/configmaps/a", body=body, dry_run=True)
+    if isinstance(body, bytes):
+        with pytest.raises(UsageError, match="must be a mapping"):
+            await deletion
+    else:
+        await deletion
+    assert own_server.get("configmaps", "a", "shop")
 
 
 async def test_options_of_raw_requests_are_sent() -> None:
