@@ -172,9 +172,9 @@ class Member:
         if isinstance(request, WriteLease) and request.uid not in ("", self._lease):
             return  # it was lost meanwhile
         if isinstance(answer, AioinformerError):
-            if (status := status_of(answer)) == 404:
+            if is_gone(answer):
                 self._lose()
-            elif status == 409:
+            elif status_of(answer) == 409:
                 self._lease_version = ""
             return
         uid, version = _identity(answer)
@@ -201,7 +201,7 @@ class Member:
         Raises:
             RingRefused: the ring has another form than this replica is configured for.
         """
-        if status_of(answer) == 404:
+        if is_gone(answer):
             self.ring = NO_RING
             self._uid = self.version = self.problem = ""
         elif not isinstance(answer, AioinformerError):  # otherwise, what was known counts until the deadline
@@ -351,7 +351,7 @@ class Member:
         """
         failed = isinstance(answer, AioinformerError)
         if isinstance(write, DeleteLease) and write.uid == self._lease:
-            self.left = not failed or status_of(answer) in (404, 409)
+            self.left = not failed or is_gone(answer) or status_of(answer) == 409
         elif isinstance(write, DeleteLease) and not failed:
             self._missing[write.name, write.uid] = _NEVER
             self.seen.pop(write.name, None)
@@ -386,6 +386,13 @@ def _turn(ring: Ring, name: str) -> float:
 def status_of(answer: Answer) -> int:
     """Return the status of a refusal by the API; 0 for any other answer."""
     return answer.status if isinstance(answer, ApiError) else 0
+
+
+def is_gone(answer: Answer) -> bool:
+    """Return whether the API says that the object is missing. A 404 names none if the resource is not served."""
+    if not isinstance(answer, ApiError) or answer.status != 404:
+        return False
+    return bool(answer.details.get("name")) and answer.details.get("kind") != "namespaces"
 
 
 def _identity(obj: Mapping[str, Any]) -> tuple[str, str]:

@@ -23,7 +23,16 @@ from aioinformer.logs import get_logger
 from aioinformer.metrics.statistics import RingStatistics
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import LONGEST
-from aioinformer.ring.member import DeleteLease, Member, ReadLease, RingRefused, WriteLease, WriteRing, status_of
+from aioinformer.ring.member import (
+    DeleteLease,
+    Member,
+    ReadLease,
+    RingRefused,
+    WriteLease,
+    WriteRing,
+    is_gone,
+    status_of,
+)
 from aioinformer.ring.table import Ring, Slot, encode, slot_of
 from aioinformer.transport.clients import transport_of
 from aioinformer.transport.slots import InLane
@@ -231,7 +240,7 @@ class Membership:
             answer = await self._send(f"the Lease {self.name}", self._perform(request))
             member.lease_answered(request, answer, sent)
             self._settle()
-            soon = isinstance(request, ReadLease) or status_of(answer) in (404, 409)
+            soon = isinstance(request, ReadLease) or _is_overtaken(answer)
             if creates := request == WriteLease():
                 self.wake()
             await asyncio.sleep(_SOON if soon and not creates else self._options.retry_period)
@@ -261,7 +270,7 @@ class Membership:
                 if isinstance(write, WriteRing) and not (write.uid or isinstance(answer, AioinformerError)):
                     _log.info("%s: the ring is new; slots have owners after %g s", self, self._options.lease_duration)
                 self._settle()
-                if not isinstance(answer, AioinformerError) or status_of(answer) in (404, 409):
+                if not isinstance(answer, AioinformerError) or _is_overtaken(answer):
                     self._listed_at = float("-inf")  # another member was faster, or there is more to do
                     await asyncio.sleep(_SOON * self._random())
                     continue
@@ -282,7 +291,7 @@ class Membership:
         except AioinformerError as error:
             answer = error
         trouble = ""
-        if isinstance(answer, AioinformerError) and status_of(answer) not in (404, 409):
+        if isinstance(answer, AioinformerError) and not _is_overtaken(answer):
             remedy = "; grant it: `aioinformer check` prints the roles" if status_of(answer) == 403 else ""
             trouble = f"{what}: {answer}{remedy}"
         if trouble and self._errors.get(what) != trouble:
@@ -409,3 +418,8 @@ class Membership:
 
     def __str__(self) -> str:
         return f"ring {self.ring.namespace}/{self.ring.object}, member {self.name}"
+
+
+def _is_overtaken(answer: Any) -> bool:
+    """Return whether the object has changed or is gone, which is no trouble."""
+    return is_gone(answer) or status_of(answer) == 409

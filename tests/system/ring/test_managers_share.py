@@ -166,6 +166,25 @@ async def test_ring_of_a_restored_server_stops_all(server: ApiServer, shared: li
     await until(lambda: settled(server, *shared[1:]))
 
 
+@pytest.mark.behaviour("C-138")
+@pytest.mark.parametrize("resource", ["leases", "configmaps"])
+async def test_resource_that_is_not_served_for_a_moment_is_no_deletion(server: ApiServer, resource: str) -> None:
+    async with Replica(server, "a") as replica:
+        await until(lambda: settled(server, replica))
+        before = replica.ring
+        async with server.fault("not_found", resources=[resource]):
+            await until(lambda: "could not find the requested resource" in str(replica.manager.ready()))
+        await until(lambda: settled(server, replica))
+        assert replica.ring["epoch"] == before["epoch"]
+
+
+async def test_missing_namespace_is_named(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
+    manager = Manager("a", client=server.url, ring=ControllerRing("widgets", "nowhere"))
+    async with manager:
+        await until(lambda: 'namespaces "nowhere" not found' in str(manager.ready()))
+    assert caplog.text.count('namespaces "nowhere" not found') == 1
+
+
 async def test_label_of_the_ring_object_changes_nothing(server: ApiServer, shared: list[Replica]) -> None:
     mine = [each.ring["mine"] for each in shared]
     server.patch("configmaps", "widgets-ring", {"metadata": {"labels": {"team": "x"}}}, namespace="default")

@@ -60,6 +60,7 @@ class Server:
 
     def _execute(self, request: Any, name: str, holder: str) -> Any:
         missing, conflict = ApiError(404, "NotFound"), ApiError(409, "Conflict")
+        missing.details = {"name": name}
         lease = self.leases.get(name)
         match request:
             case "read ring":
