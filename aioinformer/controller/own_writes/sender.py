@@ -202,10 +202,11 @@ class RecordingSender(Sender):
         read = replace(request, path=path, method="GET", query=(), body=None, sending=None)
         try:
             return await super().exchange(read, settings, safe=True)
-        except ApiNotFound:
-            if target.verb == "update" or request.headers.get("Content-Type") == APPLY:
-                return None
-            raise
+        except ApiNotFound as error:
+            makes = target.verb == "update" or request.headers.get("Content-Type") == APPLY
+            if not makes or error.name != target.name:  # perhaps the resource is not served at the moment
+                raise
+            return None
 
     def _check(
         self, fence: Fence, guard: Guard | None, target: Target | None, body: bytes | None, stored: bytes | None

@@ -139,6 +139,8 @@ async def test_a_child_that_is_in_no_cache_is_read_before_it_is_written_to(serve
                 }
             )
         )
+        async with server.fault("not_found", resources=["secrets"], verbs=["get"]):  # the server is starting
+            refused.update(await outcomes({"not served": secrets.apply(plain)}))
         sent.update(
             await outcomes(
                 {
@@ -150,6 +152,7 @@ async def test_a_child_that_is_in_no_cache_is_read_before_it_is_written_to(serve
         )
 
     await pair[0].run(mine, probe)
+    assert type(refused.pop("not served")) is ApiNotFound
     assert {what: type(error) for what, error in refused.items()} == dict.fromkeys(refused, SlotLost)
     assert len(refused) == 5
     stored = server.get("secrets", "theirs", "default")
