@@ -125,7 +125,9 @@ class Certificates:
 
         try:
             await self._client.resource(resource).edit(self._server.configuration, change)
-        except ApiNotFound:
+        except ApiNotFound as error:
+            if not error.name:  # the resource is not served at the moment
+                raise
             return False  # the manager may have functions of the other kind only
         return changed
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from aioinformer import Client, UsageError
+from aioinformer import ApiNotFound, Client, UsageError
 from aioinformer.controller import LeaderElection, Manager, Request
 from aioinformer.models import core_v1
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
@@ -190,6 +190,20 @@ async def test_ca_is_renewed_while_serving(api_server: ApiServer, client: Client
     assert not set(before) & set(after)
     await replicas[0].refresh()
     assert certificate(replicas[0].context, new) == after[0]
+
+
+@pytest.mark.behaviour("C-132")
+async def test_certificate_stays_while_the_configurations_are_not_served(api_server: ApiServer, client: Client) -> None:
+    time = datetime.now(UTC) - timedelta(days=250)
+    served = Certificates(OURS, client, lambda: time)
+    await served.refresh()
+    trusted = bundles(api_server)[0]
+    before = certificate(served.context, trusted)
+    time += timedelta(days=250)
+    async with api_server.fault("not_found", resources=["validatingwebhookconfigurations"]):
+        with pytest.raises(ApiNotFound):
+            await served.refresh()
+    assert certificate(served.context, trusted) == before
 
 
 @pytest.mark.behaviour("C-133")
