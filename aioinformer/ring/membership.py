@@ -55,6 +55,7 @@ LABEL: Final = "aioinformer/ring"
 #: Seconds between two requests about the own Lease if one has shown that another is needed at once.
 _SOON: Final = 0.2
 _WRITE: Final = "a write of the ring"
+_RING: Final = "the ring"
 #: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
 _PATIENCE: Final = 10.0
 #: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
@@ -135,6 +136,7 @@ class Membership:
         self.ring = ring
         self.name = f"{ring.name}-{ring.member or f'{host[:LONGEST]}-{uuid4().hex[:8]}'}"
         self.accepted: frozenset[int] = frozenset()
+        self._lease = f"the Lease {self.name}"
         self._on_change = on_change
         self._busy = busy
         self._namespaces = namespaces
@@ -153,6 +155,8 @@ class Membership:
         self._timer: asyncio.TimerHandle | None = None
         self._working: set[int] = set()
         self._errors: dict[str, str] = {}
+        #: What the server has answered last, by the subject of the request.
+        self._answers: dict[str, dict[str, Any]] = {}
         self._listed_at = float("-inf")
         self._reported: set[str] = set()
         if metrics is not None:
@@ -237,7 +241,7 @@ class Membership:
         loop, member = asyncio.get_running_loop(), self._member
         while not member.leaving:
             request, sent = member.lease_request(), loop.time()
-            answer = await self._send(f"the Lease {self.name}", self._perform(request))
+            answer = await self._send(self._lease, self._perform(request))
             member.lease_answered(request, answer, sent)
             self._settle()
             soon = isinstance(request, ReadLease) or _is_overtaken(answer)
@@ -249,7 +253,7 @@ class Membership:
         loop, member = asyncio.get_running_loop(), self._member
         while not member.left:
             sent = loop.time()
-            answer = await self._send("the ring", self._objects.get(self.ring.object))
+            answer = await self._send(_RING, self._objects.get(self.ring.object))
             member.ring_read(answer, sent, loop.time())
             self._settle()
             self._watch.start(member.version)
@@ -297,6 +301,8 @@ class Membership:
         if trouble and self._errors.get(what) != trouble:
             _log.warning("%s: %s", self, trouble)
         self._errors[what] = trouble
+        if isinstance(answer, dict):
+            self._answers[what] = answer
         return answer
 
     async def _perform(self, request: LeaseRequest | Write) -> Any:
@@ -314,11 +320,15 @@ class Membership:
                     "renewTime": wall_clock(),
                 }
                 resource, name, content = self._leases, self.name, dict[str, Any](spec=spec)
-        metadata: dict[str, Any] = {"name": name, "labels": {LABEL: self.ring.name}}
+        labels = {LABEL: self.ring.name}
         if not uid:
-            return await resource.create({"metadata": metadata, **content})
-        metadata |= {"uid": uid, "resourceVersion": version}
-        return await resource.replace({"metadata": metadata, **content})
+            return await resource.create({"metadata": {"name": name, "labels": labels}, **content})
+        known = self._answers.get(_RING if resource is self._objects else self._lease, {})
+        metadata = {"name": name, "uid": uid, "resourceVersion": version}
+        if metadata.items() <= known.get("metadata", {}).items():  # what others have added stays
+            labels = {**known["metadata"].get("labels", {}), **labels}
+            metadata, content = known["metadata"], {key: {**known.get(key, {}), **content[key]} for key in content}
+        return await resource.replace({"metadata": {**metadata, "labels": labels}, **content})
 
     # Reports.
 

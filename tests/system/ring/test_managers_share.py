@@ -194,6 +194,27 @@ async def test_label_of_the_ring_object_changes_nothing(server: ApiServer, share
 
 
 @pytest.mark.behaviour("C-138")
+async def test_what_others_add_to_ring_and_lease_stays(server: ApiServer, shared: list[Replica]) -> None:
+    lease = f"widgets-{shared[1].name}"
+    added = {"metadata": {"labels": {"team": "x"}, "annotations": {"backup": "no"}}}
+    server.patch("configmaps", "widgets-ring", {**added, "data": {"note": "ours"}}, namespace="default")
+    server.patch("leases", lease, added, namespace="default")
+    ring, renewed = (server.get(*each, "default") for each in (("configmaps", "widgets-ring"), ("leases", lease)))
+    await shared[0].stop()  # the others take its slots
+
+    def written() -> Any:
+        now = server.get("configmaps", "widgets-ring", "default"), server.get("leases", lease, "default")
+        return now[0]["data"] != ring["data"] and now[1]["spec"] != renewed["spec"]
+
+    await until(written)
+    for kind, name in (("configmaps", "widgets-ring"), ("leases", lease)):
+        metadata = server.get(kind, name, "default")["metadata"]
+        assert metadata["labels"] == {"team": "x", "aioinformer/ring": "widgets"}
+        assert metadata["annotations"] == {"backup": "no"}
+    assert server.get("configmaps", "widgets-ring", "default")["data"]["note"] == "ours"
+
+
+@pytest.mark.behaviour("C-138")
 @pytest.mark.parametrize(
     ("member", "ring", "reason"),
     [
