@@ -51,7 +51,8 @@ class BulkChange:
     def update(self, key: str, item: Any) -> None:
         """Replace an item that is in the store."""
         values = {index: index.evaluate(key, item) for index in self.indices}
-        if all(index.has(key, item, new) for index, new in values.items()):
+        # An index that is being filled has no values of some objects yet.
+        if not self._store.is_indexing and all(index.has(key, item, new) for index, new in values.items()):
             self.settled[key] = item
         else:
             self.moved[key] = item, values

@@ -189,11 +189,14 @@ class Index(Generic[T]):
         self.settle(key, values, ())
 
     def take_in(self, other: Index[T]) -> None:
-        """Add everything from an index of the same function that has other objects."""
-        for value, keys in other._keys.items():
-            self._keys.setdefault(value, {}).update(keys)
+        """Add everything from an index of the same function that has other objects.
+
+        The values come first: if memory runs out, `remove` finds by them what has been added.
+        """
         self._values.update(other._values)
         self.failing.update(other.failing)
+        for value, keys in other._keys.items():
+            self._keys.setdefault(value, {}).update(keys)
 
     @property
     def steps(self) -> tuple[str, ...] | None:

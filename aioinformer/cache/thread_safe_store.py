@@ -228,14 +228,14 @@ class ThreadSafeStore(Generic[T]):
             self._remove(change.deleted)
 
     def _begin(self, items: dict[str, Any], made: dict[Index[T], Index[T]], notify: Callable[[], Any]) -> None:
-        taken = [
-            (ours, {name: made[index] for name, index in ours.items()}) for ours in (self._indices, self._unfinished)
-        ]
+        indices = {name: made[index] for name, index in self._indices.items()}
+        unfinished = {name: made[index] for name, index in self._unfinished.items()}
+        every_index = [*indices.values(), *unfinished.values()]
         notify()
-        self._items = items
-        for ours, new in taken:
-            ours.update(new)
-        self._renew()
+        self._items = items  # from here on, no memory is needed
+        self._indices = indices
+        self._unfinished = unfinished
+        self.every_index = every_index
 
     def _remove(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -247,6 +247,11 @@ class ThreadSafeStore(Generic[T]):
     def new_index(self, name: str, function: IndexFunc[T]) -> Index[T]:
         """Return an empty index by a function, for items of this store."""
         return Index(name, function, self._to_view, self._timed, self._log_error)
+
+    @property
+    def is_indexing(self) -> bool:
+        """Whether an index is being filled."""
+        return bool(self._unfinished)
 
     def _renew(self) -> None:
         """Note, inside the lock, that an index was added or replaced, or the items were replaced."""
@@ -328,7 +333,8 @@ class ThreadSafeStore(Generic[T]):
             return list(self._items)
 
     def __len__(self) -> int:
-        return len(self._items)
+        with self._lock:
+            return len(self._items)
 
     def indexers(self) -> dict[str, IndexFunc[T]]:
         """Return the index functions by name, as a copy."""

@@ -6,6 +6,8 @@ import asyncio
 import json
 import math
 import traceback
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -141,6 +143,86 @@ def test_failed_update_keeps_the_namespace_of_a_record() -> None:
     with pytest.raises(MemoryError):
         change.commit(exhausted)
     assert cells.indexed_keys("namespace", "n") == ["n/a"]
+
+
+def test_unfinished_index_has_no_value_of_an_object_that_lost_it() -> None:
+    cells = store(a=["x"])
+    cells.put("b", {"tags": ["x"], "node": ["n"]})
+    filling = cells.adding_indexers({"node": lambda item: item.get("node", [])})
+    next(filling)
+    change = BulkChange(cells)
+    change.update("b", {"tags": ["x"]})  # not indexed yet, which looks like an object without a node
+    next(filling)  # indexes the old state
+    change.commit()
+    for _ in filling:
+        pass
+    assert cells.values("node") == []
+
+
+def changed_completely(filled: bool) -> tuple[ThreadSafeStore[Item], BulkChange]:
+    """Return a store, and a change that adds, replaces, moves and deletes objects."""
+    cells: ThreadSafeStore[Item] = ThreadSafeStore({"tag": by_tag, "size": lambda item: [str(len(item["tags"]))]})
+    cells.add_indexers({"first": lambda item: item["tags"][:1], "last": lambda item: item["tags"][-1:]})
+    for number in range(40 if filled else 0):
+        cells.put(f"old {number}", {"tags": ["x", "y"][: 1 + number % 2]})
+    change = BulkChange(cells)
+    for number in range(20 if filled else 0):
+        change.update(f"old {number}", {"tags": ["x", "y"][: 1 + number % 2], "new": True})
+    if filled:
+        change.update("old 20", {"tags": ["z", "w"]})
+        change.delete("old 21")
+    for number in range(7):
+        change.add(f"new {number}", {"tags": ["x", str(number)]})
+    return cells, change
+
+
+def contents(cells: ThreadSafeStore[Item]) -> dict[str, Any]:
+    """Return what readers find: "*" -> items by key, and the name of each index -> value -> keys."""
+    found: dict[str, Any] = {"*": dict(cells.snapshot())}
+    for index in cells.every_index:
+        found[index.name] = {value: sorted(index.keys(value)) for value in index.values()}
+    return found
+
+
+@pytest.mark.parametrize("filled", [False, True], ids=["empty", "filled"])
+def test_failed_change_leaves_items_and_indices_as_they_were(filled: bool) -> None:
+    memory = pytest.importorskip("_testcapi", reason="CPython's own tests of missing memory")
+    cells, change = changed_completely(filled)
+    before = contents(cells)
+    change.commit()
+    after = contents(cells)
+    failed = 0
+    for allocation in range(1, 200):
+        cells, change = changed_completely(filled)
+        notified: list[int] = []
+        memory.set_nomemory(allocation, allocation + 1)  # the next allocation succeeds again
+        try:
+            change.commit(partial(notified.append, 1))
+        except MemoryError:
+            failed += 1
+            if filled and notified:
+                break  # only deletions and old values are left, which need but a few bytes for a moment
+        finally:
+            memory.remove_mem_hooks()
+        assert contents(cells) == (after if notified else before), f"allocation {allocation}"
+    assert failed > 5
+
+
+def test_number_of_objects_is_that_of_one_state() -> None:
+    cells, found = store(a=["x"], b=["x"]), list[int]()
+    change = BulkChange(cells)
+    change.delete("a")
+    change.delete("b")
+    change.add("c", {"tags": []})
+    reader = Thread(target=lambda: found.append(len(cells)))
+
+    def read() -> None:
+        reader.start()
+        reader.join(0.05)
+
+    change.commit(read)
+    reader.join()
+    assert found == [1]
 
 
 # Index functions that are added to a store while it changes.
