@@ -68,7 +68,8 @@ class VersionWaiters:
             return
         numbers = self._numbers
         while numbers and covers(version, numbers[0][1]):
-            for future in self._waiters.get(heapq.heappop(numbers)[1], ()):
+            # A wait that begins anew, since a version alone is not its proof, must not join those that are woken here.
+            for future in self._waiters.pop(heapq.heappop(numbers)[1], ()):
                 _wake(future)
 
     def saw(self, version: str) -> None:
@@ -111,7 +112,7 @@ class VersionWaiters:
             yield
         finally:
             del futures[future]
-            if not futures:
+            if not futures and self._waiters.get(version) is futures:
                 del self._waiters[version]
                 # Thousands of waits may end together, so a wait must not search the heap for its version.
                 if len(self._numbers) > 2 * len(self._waiters):

@@ -444,6 +444,25 @@ async def test_deadline_does_not_hide_other_timeouts() -> None:
         await turns()
 
 
+async def test_waits_for_one_write_that_are_woken_too_early_are_woken_again() -> None:
+    versions, reached = VersionWaiters(), False
+    keys: KeyWaiters[Any] = KeyWaiters(versions)
+
+    def wait() -> Coroutine[Any, Any, None]:
+        write = Write("ns/a", "u", "7")
+        shown = ShownWrite(write, lambda _: None, lambda _: reached, gone=False, outside=False)
+        return keys.wait_for_write(shown)
+
+    waiting = [await begun(wait()) for _ in range(2)]
+    versions.reached("8")  # of another selection, which proves nothing
+    await turns()
+    assert not any(each.done() for each in waiting)
+    reached = True
+    versions.reached("9")
+    await asyncio.wait_for(asyncio.gather(*waiting), 1.0)
+    assert versions._waiters == {}
+
+
 async def test_version_waited_for_again_is_woken() -> None:
     versions = VersionWaiters()
     others = [await begun(versions.wait(str(number))) for number in (50, 60)]
