@@ -155,7 +155,11 @@ class CacheUpdates(Generic[T]):
         except USER_ERRORS:
             return False
         self._notifications.append(notification)
-        self._collected[key] = record
+        try:
+            self._collected[key] = record
+        except BaseException:
+            del self._notifications[-1]
+            raise
         return True
 
     def _commit(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ import pytest
 
 from aioinformer.cache.indices import Index
 from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import Record, decode_record
+from aioinformer.cache.store import Indexer
 from aioinformer.cache.thread_safe_store import ThreadSafeStore
 from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
 from aioinformer.errors import ApiError, DecodeError, Expired, ProcessingError, TransportError
@@ -20,13 +23,14 @@ from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.health import Undecodable
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.queue.deltas import Delta, Deltas, DeltaType
 from aioinformer.queue.fifo import FIFO
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_events import RecordDecoder
-from tests.support.collection import Collection, Response, cut
+from tests.support.collection import PODS, Collection, Response, cut
 from tests.support.recorder import informer_of, states_of
 from tests.support.virtual_time import settled
 from tests.support.witness import Witness, truth
@@ -204,6 +208,39 @@ def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: li
     assert sorted(indexer.index_keys("namespace", "default")) == sorted(there)
     for follower in followers:
         assert (follower.present, follower.violations) == (there, [])
+
+
+def test_update_is_collected_with_its_notification_or_not_at_all() -> None:
+    memory = pytest.importorskip("_testcapi", reason="CPython's own tests of missing memory")
+    objects: ObjectType[Any] = ObjectType(PODS)
+    keys = [f"default/{name}" for name in "abcdefghijkl"]
+
+    def record(key: str, version: int) -> Record:
+        metadata = {"namespace": "default", "name": key.removeprefix("default/"), "resourceVersion": str(version)}
+        return decode_record(json.dumps({"metadata": metadata}).encode())
+
+    for allocation in range(1, 100):
+        indexer: Indexer[Any] = Indexer(to_view=objects.to_view)
+        processor: SharedProcessor[Any] = SharedProcessor()
+        batches: list[Batch[Any]] = []
+        processor.observers.append(batches.append)
+        updates = CacheUpdates(indexer, objects, processor, KeyWaiters(), collects=True)
+        for key in keys:
+            indexer.store.put(key, record(key, 1))
+        deltas = [Deltas([Delta(DeltaType.UPDATED, record(key, 2))]) for key in keys]
+        memory.set_nomemory(allocation, allocation + 1)
+        try:
+            for each in deltas:
+                updates.handle_deltas(each, False)
+        except MemoryError:
+            pass
+        finally:
+            memory.remove_mem_hooks()
+        updates.flush()
+        updated: Any = [each for batch in batches for each in batch.notifications]
+        delivered = {f"default/{each.new.metadata.name}" for each in updated}
+        changed = {key for key in keys if indexer.store.item(key).resource_version == "2"}
+        assert delivered == changed, f"allocation {allocation}"
 
 
 @pytest.mark.parametrize("kind", [MemoryError, AssertionError])
