@@ -10,7 +10,7 @@ import msgspec
 
 from aioinformer.cache.objects.record import Record
 from aioinformer.cache.objects.storage import DictRecord, Storage, only_metadata
-from aioinformer.concurrency import Slicer
+from aioinformer.concurrency import Slicer, is_cancelled
 from aioinformer.errors import OptionError
 from aioinformer.logs import get_logger
 
@@ -76,7 +76,10 @@ async def memory_of(informer: SharedIndexInformer[Any], storage: str) -> Informe
             await slicer.pause()
     sample = items[:: max(1, len(items) // _SAMPLE)] if storage != Storage.METADATA else []
     for record in sample:
-        bare += _size(only_metadata(record))
+        try:
+            bare += _size(only_metadata(record))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            bare += _size(record)
         await slicer.pause()
     return InformerMemory(
         resource=informer.resource.gvr,
@@ -113,10 +116,23 @@ class MemoryLimit:
         self._warned = 0.0
 
     async def watch(self, measure: Callable[[], Awaitable[dict[str, InformerMemory]]]) -> None:
-        """Measure the caches each minute, and log a warning if they take too much."""
+        """Measure the caches each minute, and log a warning if they take too much.
+
+        A measurement that fails, for want of memory for example, must not end the informers. The first one in a row is
+        logged.
+        """
+        failed = False
         while True:
             await asyncio.sleep(PERIOD)
-            self.check(list((await measure()).values()))
+            try:
+                self.check(list((await measure()).values()))
+                failed = False
+            except Exception as error:
+                if is_cancelled():
+                    raise asyncio.CancelledError from error  # which `error` has replaced
+                if not failed:
+                    _log.exception("the caches could not be measured; the next attempt follows in %g s", PERIOD)
+                failed = True
 
     def check(self, found: list[InformerMemory]) -> None:
         """Log a warning if these caches take too much."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import OptionError, SharedInformerFactory
+from aioinformer.cache.objects.record import decode_record
 from aioinformer.factory import memory
 from aioinformer.factory.memory import InformerMemory, MemoryLimit
 from aioinformer.testing import ApiServer
@@ -105,6 +106,42 @@ async def test_factory_warns_above_its_limit(
             while not caplog.messages:  # noqa: ASYNC110 - a log has no event
                 await asyncio.sleep(0.01)
     assert "v1/secrets: 40 objects" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")])
+async def test_failed_measurement_is_logged_and_ends_nothing(
+    error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "PERIOD", 0.01)
+    measurements: list[Any] = [error, error, taken("v1/secrets", 250_000_000), error]
+
+    async def measure() -> dict[str, InformerMemory]:
+        found = measurements.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return {found.resource: found}
+
+    watching = asyncio.create_task(MemoryLimit(200_000_000).watch(measure), name="memory")
+    async with asyncio.timeout(30):
+        while measurements:  # noqa: ASYNC110 - a log has no event
+            await asyncio.sleep(0.01)
+    assert not watching.done()
+    watching.cancel()
+    await asyncio.wait({watching})
+    failed = "the caches could not be measured; the next attempt follows in 0.01 s"
+    assert caplog.messages[0] == failed
+    assert caplog.messages[1].startswith("the caches take 250 MB")
+    assert caplog.messages[2:] == [failed]
+
+
+async def test_object_without_readable_members_is_measured(server: ApiServer) -> None:
+    async with SharedInformerFactory(server.url) as factory:
+        informer: Any = factory.core.v1.secrets.informer()
+        await factory.wait_for_cache_sync(timeout=30)
+        store = informer.get_indexer().store
+        store.put("default/odd", decode_record(b'{"metadata":{"name":"odd","namespace":"default"},"\xff":1}'))
+        found = (await factory.memory())["v1/secrets"]
+    assert found.objects == OBJECTS + 1
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, "200MB", 1e9])
