@@ -175,16 +175,14 @@ class ThreadSafeStore(Generic[T]):
 
     def replace(self, items: Mapping[str, Any]) -> None:
         """Replace all items with these."""
-        built = [
-            (indices, {name: self.built(name, index.function, items.items()) for name, index in indices.items()})
-            for indices in (self._indices, self._unfinished)
-        ]
         taken = dict(items)
-        with self._lock:
-            self._items = taken
-            for indices, rebuilt in built:
-                indices.update(rebuilt)
-            self._renew()
+        while True:
+            indices = self.every_index
+            built = {index: self.built(index.name, index.function, taken.items()) for index in indices}
+            with self._lock:
+                if indices is self.every_index:  # otherwise, another thread has added an index just now
+                    self._begin(taken, built, lambda: None)
+                    return
 
     def change(self, change: BulkChange, notify: Callable[[], Any]) -> None:
         """Make many changes, which every reader sees whole or not at all.

@@ -286,6 +286,30 @@ def test_replace_during_a_put_loses_nothing() -> None:
     assert (cells.index_keys("color", "green"), cells.index_keys("color", "red")) == (["ns/a"], [])
 
 
+@pytest.mark.parametrize("finished", [False, True])
+def test_index_that_is_added_during_a_replacement_follows_it(finished: bool) -> None:
+    strikes: list[Callable[[], None]] = []
+
+    def by_color(obj: Any) -> list[str]:
+        if strikes:
+            strikes.pop()()
+        return [obj["color"]]
+
+    cells: Indexer[Any] = Indexer(indexers={"color": by_color, "name": lambda obj: [obj["metadata"]["name"]]})
+    cells.add(colored("a", "red"))
+    filling = cells.store.adding_indexers({"other": lambda obj: [obj["color"]]})
+    if finished:
+        next(filling)
+    strikes.append(lambda: next(filling, None))
+    cells.replace([colored("b", "blue")])
+    for _ in filling:
+        pass
+    assert sorted(cells.get_indexers()) == ["color", "name", "other"]
+    assert [cells.index_keys(each, "blue") for each in ("color", "other")] == [["ns/b"]] * 2
+    assert cells.list_index_func_values("other") == ["blue"]
+    assert not cells.store.is_indexing
+
+
 def test_reader_within_a_change_does_not_deadlock() -> None:
     cells = store(a=["x"])
     found: list[int] = []
