@@ -286,10 +286,13 @@ class Owner:
             kind: of the exception that ends the block.
             stop: stops the object, and raises the error of the task.
         """
-        host, self._host = self._host, None
+        host = self._host
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
         if self._cancels and host is not None and host is asyncio.current_task():
             cancelled = host.uncancel() > self._before and cancelled
+            self._host = None
+        elif not self._cancels:  # otherwise, the task whose block is cancelled has yet to leave it
+            self._host = None
         try:
             await stop()
         except BaseException as error:

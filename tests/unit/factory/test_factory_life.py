@@ -222,6 +222,30 @@ async def test_outside_cancellation_of_a_crash_wins(before: bool) -> None:
         await task
 
 
+async def test_crash_is_raised_in_each_block_that_was_entered() -> None:
+    world = World()
+
+    async def first() -> None:
+        async with world.factory:
+            await asyncio.sleep(20)
+
+    async def second() -> None:
+        async with world.factory:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                await asyncio.sleep(20)  # a cleanup, during which the other block ends
+
+    blocks = []
+    for each in first, second:
+        blocks.append(asyncio.create_task(each(), name=each.__name__))
+        await asyncio.sleep(5)
+    world.crash()
+    await asyncio.wait(blocks)
+    assert [block.cancelled() or type(block.exception()) for block in blocks] == [Broken, Broken]
+    assert [block.cancelling() for block in blocks] == [0, 0]
+
+
 async def test_crashes_of_several_informers_raise_a_group() -> None:
     world = World()
     with pytest.raises(ExceptionGroup) as caught:
