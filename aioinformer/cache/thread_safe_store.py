@@ -353,8 +353,8 @@ class ThreadSafeStore(Generic[T]):
             }
 
     def any_failing(self) -> bool:
-        """Return whether an index function raised for the present version of an object. For the writer's thread."""
-        return any(index.failing for index in self._indices.values())
+        """Return whether an index function raised for the present version of an object. Any thread may call this."""
+        return any(index.failing for index in tuple(self._indices.values()))
 
     def indexed(self, name: str, value: str) -> list[Any]:
         """Return the items that have a value in an index.

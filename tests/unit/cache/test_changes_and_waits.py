@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.cache.bulk_change import BulkChange
+from aioinformer.cache.indices import Index
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.store import Indexer, ThreadSafeStore
 from aioinformer.cache.waiters import Deadlines, KeyWaiters, ShownWrite, VersionWaiters, Write
@@ -308,6 +309,21 @@ def test_index_that_is_added_during_a_replacement_follows_it(finished: bool) -> 
     assert [cells.index_keys(each, "blue") for each in ("color", "other")] == [["ns/b"]] * 2
     assert cells.list_index_func_values("other") == ["blue"]
     assert not cells.store.is_indexing
+
+
+def test_failing_indices_are_read_while_an_index_is_added() -> None:
+    class Slow(Index[Item]):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "failing" and strikes:
+                strikes.pop()()
+            return super().__getattribute__(name)
+
+    strikes: list[Callable[[], None]] = []
+    cells = store(a=["x"])
+    cells._indices["slow"] = Slow("slow", by_tag, None)
+    strikes.append(lambda: cells.add_indexers({"other": by_tag}))
+    assert not cells.any_failing()
+    assert not strikes
 
 
 def test_reader_within_a_change_does_not_deadlock() -> None:
