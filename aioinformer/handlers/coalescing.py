@@ -142,6 +142,7 @@ class CoalescingHandler(HandlerWrapper):
     def _put(self, obj: Any, notification: Notification[Any]) -> None:
         if self._closed:
             return
+        self._owner.check()  # after a crash, nothing takes what is pending
         key = deletion_handling_meta_namespace_key_func(obj)
         pending = self._pending.get(key)
         if pending is None:

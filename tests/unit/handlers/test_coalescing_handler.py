@@ -105,6 +105,32 @@ async def test_pending_notifications_are_dropped_on_exit() -> None:
         assert latest.pending == 0
 
 
+class Broken(BaseException):
+    """An exception of a handler that is no `Exception`."""
+
+
+async def test_base_exception_of_the_handler_crashes_the_informer() -> None:
+    def broken(obj: Any) -> None:
+        raise Broken
+
+    states: list[str] = []
+
+    async def run() -> None:
+        async with (
+            CoalescingHandler(ResourceEventHandlerFuncs(on_add=broken)) as latest,
+            informer_of("a", states=states) as (pods, informer, _),
+        ):
+            informer.add_event_handler(latest)
+            await settled()
+            pods.put("b")
+            await asyncio.sleep(60)
+            states.append("the block goes on")
+
+    with pytest.raises(Broken):
+        await run()
+    assert "the block goes on" not in states
+
+
 @pytest.mark.conformance("WEAK-01", "WEAK-02")
 async def test_hanging_handler_keeps_one_notification_per_object() -> None:
     async with CoalescingHandler(Gate()) as latest, informer_of() as (pods, informer, _):
