@@ -108,12 +108,14 @@ class DelayingQueue(WorkQueue[T]):
 
     def _add_ready(self, until: float) -> None:
         """Add the items whose delay ends by `until`, earliest first."""
-        while self._heap and self._heap[0][0] <= until:
-            ready_at, _, item = heappop(self._heap)
-            if self._ready_at.get(item) == ready_at:
-                del self._ready_at[item]
-                self._add(item)
-        self._set_timer()
+        try:
+            while self._heap and self._heap[0][0] <= until:
+                ready_at, _, item = heappop(self._heap)
+                if self._ready_at.get(item) == ready_at:
+                    del self._ready_at[item]
+                    self._add(item)
+        finally:  # the priority function of a user may raise for one item, and must not keep the others
+            self._set_timer()
 
     def _drop_invalid_entries(self) -> None:
         """Rebuild the heap from its valid entries, so that its size stays proportional to the delayed items."""

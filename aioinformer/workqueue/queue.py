@@ -155,7 +155,12 @@ class WorkQueue(Generic[T]):
         del self._processing[item]
         self._worked.observe(loop_time() - work.since)
         if item in self._dirty:
-            self._order.push(item)
+            try:
+                self._order.push(item)
+            except BaseException:  # the priority function of a user
+                del self._dirty[item]  # otherwise, later adds would be merged with one that no worker gets
+                self._check_drained()
+                raise
             self._wake_getter()
         self._check_drained()
 

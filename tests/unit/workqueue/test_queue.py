@@ -108,6 +108,42 @@ async def test_item_is_not_added_if_priority_raises() -> None:
     assert await take(queue, 1) == ["a"]
 
 
+async def test_item_whose_priority_raises_at_its_end_can_be_added_again() -> None:
+    priorities = {"a": 1.0}
+    queue: WorkQueue[str] = WorkQueue(order=PriorityOrder(priorities.__getitem__))
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    del priorities["a"]  # as of an object that was deleted meanwhile
+    with pytest.raises(KeyError):
+        queue.done("a")
+    priorities["a"] = 2.0
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    del priorities["a"]
+    draining = asyncio.create_task(queue.shut_down_with_drain(), name="draining")
+    await asyncio.sleep(0)
+    with pytest.raises(KeyError):
+        queue.done("a")
+    assert await asyncio.wait_for(draining, 1)
+
+
+async def test_item_whose_priority_raises_does_not_keep_delayed_items() -> None:
+    priorities = {"a": 1.0, "b": 1.0, "c": 1.0}
+    queue: DelayingQueue[str] = DelayingQueue(order=PriorityOrder(priorities.__getitem__))
+    for item in priorities:
+        queue.add_after(item, 5)
+    del priorities["a"]
+    raised: list[BaseException] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: raised.append(context["exception"]))
+    await asyncio.sleep(10)
+    loop.set_exception_handler(None)
+    assert await asyncio.wait_for(take(queue, 2), 1) == ["b", "c"]
+    assert [type(error) for error in raised] == [KeyError]
+
+
 # Statistics.
 
 
