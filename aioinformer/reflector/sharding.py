@@ -4,6 +4,9 @@ The request names the shard. A server that does not support shards ignores this 
 objects of other shards are also dropped here, before they are cached. This costs network traffic, and the decoding of
 the metadata.
 
+An object whose controller changes may leave the shard of its owner. Then the watch shows a deletion, as one of a server
+that selects objects does. It has no state, so handlers receive the last one in the cache.
+
 In a watch, a bookmark replaces the events of dropped objects that arrive together, so that the version still advances.
 If such events are frequent, one bookmark replaces those of 0.1 s: most of what an event costs comes after this module.
 During a streaming list they are removed: its objects have no order, and an ordinary bookmark would end it.
@@ -48,6 +51,9 @@ T = TypeVar("T")
 _MOST_RANGES: Final = 32
 #: How many decisions about objects are remembered, a power of two: each has 8 bytes.
 _DECISIONS: Final = 16384
+#: How many places there are to remember which objects belonged to the shard of their owner. If objects share a place, a
+#: deletion may be shown for one that is not in the cache, where it has no effect.
+_PLACES: Final = 1 << 17
 #: Seconds between two bookmarks, if nothing else is passed on.
 _BETWEEN: Final = 0.1
 
@@ -94,6 +100,8 @@ class ShardedListWatch(ListWatch[T]):
         #: At a place given by the hash of uid and namespace: 63 bits of this hash, and the decision in the lowest bit.
         #: The hash of the API takes longer than everything else about an event of another shard.
         self._decisions = array("q", bytes(8 * _DECISIONS))
+        #: At a place given by the hash of a uid: whether an object belonged to the shard of its owner.
+        self._belonged = bytearray(_PLACES if of_owner else 0)
 
     def only_metadata(self) -> Self:
         """Return a copy that requests metadata only, with its own count of `left_out`."""
@@ -132,9 +140,15 @@ class ShardedListWatch(ListWatch[T]):
         if self._of_owner:
             uid = next((each.uid for each in metadata.owner_references or () if each.controller), "")
         if (uid or not self._of_owner) and self._matches(uid or "", metadata.namespace or ""):
+            if self._of_owner:
+                self._belonged[hash(metadata.uid) % _PLACES] = 1
             return True
         self.left_out += 1
         return False
+
+    def may_have_left(self, metadata: _Meta) -> bool:
+        """Return whether an object of another shard may have belonged to this one: its owner may have changed."""
+        return self._of_owner and bool(self._belonged[hash(metadata.uid) % _PLACES])
 
     def _matches(self, uid: str, namespace: str) -> bool:
         known = hash((uid, namespace))
@@ -153,6 +167,7 @@ class _Owner(msgspec.Struct, gc=False):
 
 
 class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    name: str | None = ""
     uid: str | None = ""
     namespace: str | None = ""
     resource_version: str | None = ""
@@ -175,7 +190,7 @@ _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 #: The members of objects and events that are read.
 _OBJECT = {
     "metadata": {
-        **dict.fromkeys(("uid", "namespace", "resourceVersion", "ownerReferences")),
+        **dict.fromkeys(("name", "uid", "namespace", "resourceVersion", "ownerReferences")),
         "annotations": {INITIAL_EVENTS_END: None},
     }
 }
@@ -183,6 +198,8 @@ _INITIAL_END: Final = INITIAL_EVENTS_END.encode()
 _EVENT = {"type": None, "object": _OBJECT}
 _CHANGES: Final = (ADDED, MODIFIED, DELETED)
 _BOOKMARK: Final = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":%b}}}\n'
+#: The deletion of an object that still exists. Its uid is no text, so that it has no state.
+_LEFT: Final = b'{"type":"DELETED","object":{"metadata":{"name":%b,"namespace":%b,"uid":0,"resourceVersion":%b}}}\n'
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
@@ -287,6 +304,9 @@ class _ShardResponse:
         if event.type in _CHANGES:
             version = "" if metadata is None else metadata.resource_version
             if not self._owner.includes(metadata):
+                if event.type != ADDED and metadata is not None and self._owner.may_have_left(metadata):
+                    self._passed = ""
+                    return _LEFT % tuple(map(msgspec.json.encode, (metadata.name, metadata.namespace, version)))
                 if version and not self._initial:
                     self._passed = version
                 return b""

@@ -108,6 +108,36 @@ async def test_shards_together_have_all_objects(server: ApiServer, transport: Ht
         )
 
 
+@pytest.mark.parametrize("adopted", [False, True])
+async def test_object_whose_owner_changes_leaves_the_cache(
+    server: ApiServer, transport: HttpTransport, adopted: bool
+) -> None:
+    owners = {uid: name for name, uid in make(server, *(f"owner-{number}" for number in range(40))).items()}
+    first, second = (next(uid for uid in owners if shard.matches(uid, "default")) for shard in SHARDS[:2])
+
+    def owned_by(uid: str) -> dict[str, Any]:
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": owners.get(uid), "uid": uid, "controller": True}
+        return {"metadata": {"name": "a", "namespace": "default", "ownerReferences": [owner] if uid else []}}
+
+    list_watch: ShardedListWatch[Any] = ShardedListWatch(transport, CONFIG_MAPS, SHARDS[0], of_owner=True)
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(list_watch)
+    deleted: list[Any] = []
+    informer.add_event_handler(on_delete=deleted.append)
+    server.create("configmaps", owned_by(first))
+    async with informer:
+        await informer.wait_for_sync()
+        assert names(informer) == {"a"}
+        server.update("configmaps", owned_by(second if adopted else ""))
+        await informer.wait_for_resource_version(server.resource_version)
+        assert names(informer) == set()
+        server.update("configmaps", owned_by(first))
+        await informer.wait_for_resource_version(server.resource_version)
+        assert names(informer) == {"a"}
+    (tombstone,) = deleted  # the object still exists, and its last state is that with the owner
+    assert tombstone.key == "default/a"
+    assert tombstone.obj.metadata.owner_references[0].uid == first
+
+
 @pytest.mark.conformance("SHD-02")
 async def test_changes_of_other_shards_advance_the_version(server: ApiServer, transport: HttpTransport) -> None:
     nothing = ShardSelector((ShardRange(0, 1),))
