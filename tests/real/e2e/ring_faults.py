@@ -191,6 +191,13 @@ class Changes:
         self.failed = 0
         self.ending = asyncio.Event()
 
+    def are_processed(self, observer: Observer) -> bool:
+        """Return whether the observer has seen the last change of each object, and that it was processed."""
+        return all(
+            int(observer.last[name].sequence) >= number and observer.last[name].is_processed
+            for name, number in self.sequence.items()
+        )
+
     async def create(self) -> None:
         names = iter(self.sequence)
 
@@ -317,7 +324,7 @@ async def run_faults(cluster: RealCluster, operator: Operator, scale: Scale, fol
                     await ring.start(f"gate-{state}")
             changes.ending.set()
             await changing
-            await until(lambda: all(each.is_processed for each in observer.last.values()), scale)
+            await until(lambda: changes.are_processed(observer), scale)
             for task in following:
                 task.cancel()
         _, listed = await operator.request("GET", f"{ring.path}?labelSelector=app%3Dweb")
