@@ -114,7 +114,6 @@ def plain_function(function: _F, what: str) -> _F:
     """Return the function unchanged if it is a plain function, or None.
 
     Args:
-        function: what the user passed.
         what: names the argument, for the error.
 
     Raises:
@@ -137,9 +136,6 @@ def async_function(given: Any, where: str, name: str, *arguments: str) -> Any:
         where: who takes it, for the error.
         name: of the argument.
         arguments: names of one argument or two.
-
-    Raises:
-        UsageError: it is not.
     """
     remedy = f"write `async def {name}({', '.join(arguments)})`"
     if not callable(given):

@@ -21,11 +21,7 @@ _log = get_logger("aioinformer.cache")
 
 
 class Compressor:
-    """Owns the tier, and the task that trains its dictionaries.
-
-    Attributes:
-        tier: packs records.
-    """
+    """Owns the tier, and the task that trains its dictionaries."""
 
     def __init__(self) -> None:
         self._samples_ready = asyncio.Event()

@@ -18,12 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TimestampedEntry(Generic[T]):
-    """An object, and when it was stored.
-
-    Attributes:
-        obj: the object.
-        timestamp: by the store's clock, in seconds.
-    """
+    """An object, and when it was stored, in seconds by the store's clock."""
 
     obj: T
     timestamp: float

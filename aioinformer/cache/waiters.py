@@ -43,7 +43,6 @@ class VersionWaiters:
     a wait ends once exactly this version has been seen. The last 1000 of them are remembered.
 
     Attributes:
-        version: of the cache.
         opaque: some version is not a number, so the versions of all objects must be recorded.
     """
 
@@ -267,7 +266,6 @@ def write_of(written: Any, key_of_uid: Callable[[str], str]) -> Write:
     """Return the write that an object describes, or the Status of a complete deletion.
 
     Args:
-        written: the object.
         key_of_uid: returns the key of the cached object with a uid, "" for none.
 
     Raises:
@@ -316,7 +314,6 @@ class ShownWrite(msgspec.Struct, eq=False):
     the whole cache, which only lists, events and bookmarks of its own watch advance.
 
     Attributes:
-        write: the write.
         item: returns the cached record of a key.
         reached: returns whether the whole cache has the version of the write.
         gone: wait until the object is not in the cache.

@@ -24,11 +24,7 @@ logger = get_logger("aioinformer.cli")
 
 
 class ServeProgram(Program):
-    """Runs the embedded API server until the end.
-
-    Args:
-        make: returns a server that does not listen yet.
-    """
+    """Runs the embedded API server until the end. `make` returns one that does not listen yet."""
 
     def __init__(
         self,
@@ -126,11 +122,7 @@ def warn_of_host(host: str, *, tls: bool) -> None:
 
 
 def _check_save_folder(name: str) -> None:
-    """Check the folder of `--save` at the start rather than at the end.
-
-    Raises:
-        UsageError: the folder is a symbolic link, or cannot be written to.
-    """
+    """Check at the start, not at the end, that the folder of `--save` can be written to and is no symbolic link."""
     folder = Path(name)
     if folder.is_symlink():
         raise UsageError(f"--save {name}: it is a symbolic link; name the folder that it points to")

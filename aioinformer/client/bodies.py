@@ -140,11 +140,7 @@ def _check_names(metadata: _Names | None) -> None:
 
 
 def encode_plain(value: Any) -> bytes:
-    """Return the JSON of a value.
-
-    Raises:
-        UsageError: it has no JSON form, or a number is NaN or infinite.
-    """
+    """Return the JSON of a value. NaN and infinite numbers have none."""
     try:
         raw = encoded(value)
         check_finite(value, raw)
@@ -156,11 +152,7 @@ def encode_plain(value: Any) -> bytes:
 
 
 def check_type(api_version: object, kind: object, resource: Resource[Any]) -> None:
-    """Raise if an object that states its type is of another one.
-
-    Raises:
-        UsageError: its `apiVersion` or `kind` differs from that of the resource.
-    """
+    """Raise if the `apiVersion` or `kind` that an object states differs from that of the resource."""
     stated = (api_version or resource.api_version, kind or resource.kind)
     if stated != (resource.api_version, resource.kind):
         raise UsageError(

@@ -147,11 +147,7 @@ class PageRequests(Generic[T]):
         self.resource = resource
 
     async def page(self, options: ListOptions) -> Page[T]:
-        """Return one page.
-
-        Raises:
-            AioinformerError: as for `Listing.pages`.
-        """
+        """Return one page."""
         request = new_request(self._settings, "GET", self._path, tuple(options.to_query()))
         opened = _Opened(self.resource, lambda: self._sender.open(request))
         return await self._sender.persist(lambda: self._read(opened, options), request, self._settings, safe=True)
@@ -182,12 +178,7 @@ def list_options(
     resource_version_match: str = "",
     limit: int | None = None,
 ) -> ListOptions:
-    """Return the options of the first page.
-
-    Raises:
-        SelectorError: a selector does not parse.
-        OptionError: a value is invalid.
-    """
+    """Return the options of the first page."""
     numbers: tuple[tuple[str, object, int], ...] = (
         ("page_size", page_size, 0),
         ("limit", 1 if limit is None else limit, 1),

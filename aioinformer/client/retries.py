@@ -53,7 +53,6 @@ def pause_before_repeating(error: AioinformerError, *, safe: bool) -> float | No
     """Return how long to wait at least before a request is repeated, in seconds; None if it must not be repeated.
 
     Args:
-        error: the failure of the request.
         safe: processing the request twice changes nothing.
     """
     if isinstance(error, ApiError):

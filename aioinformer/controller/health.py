@@ -69,12 +69,7 @@ class Progress:
         self._idle: dict[str, tuple[int, float]] = {}
 
     def check(self, controllers: Mapping[str, ControllerSnapshot], now: float) -> dict[str, str]:
-        """Return "controller <name>" -> which worker hangs; "" for none.
-
-        Args:
-            controllers: the snapshots by name.
-            now: of the event loop's clock.
-        """
+        """Return "controller <name>" -> which worker hangs; "" for none. `now` is by the event loop's clock."""
         return {f"controller {name}": self._stall(name, each, now) for name, each in controllers.items()}
 
     def _stall(self, name: str, snapshot: ControllerSnapshot, now: float) -> str:
@@ -125,11 +120,7 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
 
 
 class Pulse:
-    """Measures every second how late the timers of the event loop are.
-
-    Attributes:
-        late: how late the last one was, in seconds.
-    """
+    """Measures every second how late the timers of the event loop are: `late` is the last result, in seconds."""
 
     def __init__(self) -> None:
         self.late = 0.0
@@ -184,11 +175,7 @@ class HealthServer:
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Self]:
-        """Listen while the block runs.
-
-        Raises:
-            UsageError: the server cannot listen at its address.
-        """
+        """Listen while the block runs."""
         from aiohttp import web
 
         app = web.Application()

@@ -127,11 +127,7 @@ class InformerSet(Generic[I]):
         return self._owner.running
 
     def check(self) -> None:
-        """Raise the exception that an informer has crashed with, if any.
-
-        Raises:
-            Exception: that exception.
-        """
+        """Raise the exception that an informer has crashed with, if any."""
         self._owner.check()
 
     def start(self) -> None:
@@ -182,11 +178,7 @@ class InformerSet(Generic[I]):
         await self._owner.leave(kind, stop)
 
     async def stop(self) -> None:
-        """Stop all informers and wait for them.
-
-        Raises:
-            Exception: an informer had crashed with it.
-        """
+        """Stop all informers and wait for them; raise what one had crashed with."""
         self.stopped = True
         try:
             await self._owner.stop()
@@ -207,11 +199,7 @@ class InformerSet(Generic[I]):
             informer.start_requested = True
 
     def snapshot(self, name: InformerName | None) -> FactorySnapshot:
-        """Return the state of all informers.
-
-        Args:
-            name: of the owner, for metrics.
-        """
+        """Return the state of all informers. `name` is that of the owner, for metrics."""
         snapshots = {key: informer.snapshot() for key, informer in list(self.by_key.items())}
         label = name.name if name is not None else ""
         return factory_snapshot(label, snapshots, running=self.running, ready=self.is_ready())

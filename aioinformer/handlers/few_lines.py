@@ -15,11 +15,7 @@ _WHILE: Final = 10.0
 
 
 class FewLines:
-    """Logs what happens to handlers. A hundred of them may fall behind at the same time, and for the same reason.
-
-    Args:
-        log: for the lines.
-    """
+    """Logs what happens to handlers. A hundred of them may fall behind at the same time, and for the same reason."""
 
     __slots__ = ("_kinds", "_log")
 

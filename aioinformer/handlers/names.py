@@ -61,11 +61,7 @@ class HandlerError(msgspec.Struct, frozen=True):
 
 
 class HandlerNames:
-    """Names the functions of a handler, through all wrappers.
-
-    Args:
-        handler: as for `add_event_handler`.
-    """
+    """Names the functions of a handler, through all wrappers."""
 
     __slots__ = ("_handler",)
 

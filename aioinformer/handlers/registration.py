@@ -116,9 +116,7 @@ class Registrations(Generic[T]):
     """Registers handlers with a processor.
 
     Args:
-        name: of the informer.
         processor: delivers notifications to the handlers.
-        store: the cache.
         to_view: record -> object for handlers.
         on_view_error: called with the key and the exception if `to_view` raises.
         resync_period: of the informer, in seconds; 0 for never.
@@ -164,11 +162,7 @@ class Registrations(Generic[T]):
         self._synced = False
 
     def add(self, handler: Any, resync_period: float | None) -> HandlerRegistration[T]:
-        """Register a handler. To a late one, the contents of the cache are delivered first.
-
-        Raises:
-            UsageError: the handler or the period is invalid.
-        """
+        """Register a handler. To a late one, the contents of the cache are delivered first."""
         deliver = delivery_to(handler)
         name = f"{self._name}: handler {next(self._numbers)} ({HandlerNames(handler)})"
         schedule = ResyncSchedule(self.periods.negotiate(resync_period, name, final=self._begun))

@@ -40,9 +40,6 @@ class RepeatedErrors:
     An error is logged with its traceback if its subject has not been logged within the last minute. The others are
     counted, which costs about a microsecond. Their number is logged at the end of the minute; outside an event loop,
     before the next traceback.
-
-    Args:
-        log: for the lines.
     """
 
     __slots__ = ("_log", "_periods")

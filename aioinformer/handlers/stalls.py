@@ -35,8 +35,6 @@ class Stalls:
     """Log a warning for each function that blocks the event loop, at most once a minute for each.
 
     Args:
-        name: of the informer.
-        log: for the warnings.
         errors: logs the errors of functions; by default, to the same log.
 
     Attributes:

@@ -52,11 +52,7 @@ class Codec:
 
 
 class PackedRecord(Record, gc=False, eq=False, kw_only=True):
-    """A record that stores its object compressed.
-
-    Attributes:
-        codec: unpacks it.
-    """
+    """A record that stores its object compressed, and the codec that unpacks it."""
 
     codec: Codec
 

@@ -126,11 +126,7 @@ def _shallow_value(raw: bytes, steps: tuple[str, ...]) -> Any:
 
 
 class FieldIndexFunc:
-    """The index function of a path: the value as text, or one text for each element of a list.
-
-    Args:
-        path: of the field, like `spec.nodeName`.
-    """
+    """The index function of a path like `spec.nodeName`: the value as text, or a text for each element of a list."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -22,11 +22,7 @@ _caches: WeakSet[ReadFailures] = WeakSet()
 
 
 def count_failed_read(record: Record, reason: str) -> None:
-    """Count a failed read in every cache that holds the record. Any thread may call it.
-
-    Args:
-        reason: why, without any content of the object.
-    """
+    """Count a failed read in every cache that holds the record. Any thread may call it. `reason` has no content."""
     with _lock:
         caches = list(_caches)
     for cache in caches:

@@ -283,9 +283,6 @@ def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
 
     Args:
         decode: its attribute `wanted` names the members that it reads; by default those of the metadata.
-
-    Raises:
-        DecodeError: as for `decode`.
     """
     wanted: Wanted = getattr(decode, "wanted", READ)
     found = yield from find_members(raw, wanted)
@@ -348,11 +345,7 @@ def halves_of(raw: bytes) -> tuple[bytes, bytes] | None:
 
 
 def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:
-    """Decode an object.
-
-    Raises:
-        DecodeError: it does not decode; names the object, and quotes none of its content.
-    """
+    """Decode an object. A DecodeError names the object, and quotes none of its content."""
     try:
         return decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -360,11 +353,7 @@ def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:
 
 
 def record_of(meta: Meta, raw: bytes, form: type[Record] = Record) -> Record:
-    """Return the record of an object with this metadata, in the class `form`.
-
-    Raises:
-        DecodeError: it has no name.
-    """
+    """Return the record of an object with this metadata, which must have a name, in the class `form`."""
     name = meta.name
     if not name:
         raise DecodeError("metadata.name is empty")

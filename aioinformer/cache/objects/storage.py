@@ -234,11 +234,7 @@ def decoded(record: Record) -> Record:
 
 
 def projection(decoder: FieldDecoder) -> Tier:
-    """Return the tier that stores an object with identity, labels and the declared fields alone.
-
-    Raises:
-        UsageError: no fields are declared.
-    """
+    """Return the tier that stores identity, labels and the declared fields of an object alone; there must be some."""
     if not decoder.paths:
         raise UsageError('storage="projection" stores declared fields: name them with fields=["spec.nodeName", …]')
     paths = sorted(decoder.paths)

@@ -39,11 +39,7 @@ if TYPE_CHECKING:
 
 
 def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
-    """Return the decoded body of a record in a cache: the shared one, or else a new one. Count failures.
-
-    Raises:
-        DecodeError: the object does not fit the model.
-    """
+    """Return the decoded body of a record in a cache: the shared one, or else a new one. Count failures."""
     try:
         return decoded_body(record, decode)
     except DecodeError as error:
@@ -162,11 +158,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Self:
-        """Return the object of a mapping with the keys of its JSON, decoded.
-
-        Raises:
-            DecodeError: it is not an object of this kind.
-        """
+        """Return the object of a mapping with the keys of its JSON, decoded."""
         from aioinformer.cache.objects.encoding import encoded
 
         record = decode_at_once(decode_record, encoded(document))

@@ -152,10 +152,8 @@ class TopProgram(Program):
     """Follows a debug page until the end. Make it while the event loop runs.
 
     Args:
-        url: of the page.
         interval: seconds between two reports.
         seconds: the run time; None for no end.
-        write: writes a line.
         live: whether there is a terminal.
         token_file: with a bearer token for the page, which is read again when it changes; None for none.
     """

@@ -52,7 +52,6 @@ class Feed:
 
     Attributes:
         changed: the time of the last notification of each object.
-        events: the number of notifications.
     """
 
     def __init__(self, informer: SharedIndexInformer[Any], form: TextFormat, write: Callable[[bytes], None]) -> None:

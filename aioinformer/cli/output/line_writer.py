@@ -49,14 +49,11 @@ class LineWriter:
         self._queue.put(line)
 
     def close(self, patience: float, on_progress: Callable[[], None] | None = None) -> bool:
-        """Wait until all lines are written, as long as there is progress. Idempotent. Blocks.
+        """Wait until all lines are written, as long as there is progress; return whether they were. Idempotent. Blocks.
 
         Args:
             patience: seconds without progress after which the remaining lines are dropped.
             on_progress: called repeatedly while there is progress.
-
-        Returns:
-            Whether all lines were written.
         """
         self._queue.put(None)
         self._progress_at = reported_at = time.monotonic()

@@ -269,12 +269,7 @@ class _Owner:
         return await whole_objects(self._request, resource).get_or_none(str(key))
 
     def _check(self, found: Any, resource: Resource[Any], made: Any) -> None:
-        """Raise unless an object belongs to the owner.
-
-        Raises:
-            ForeignObject: it does not.
-            FormerOwner: it belongs to a former object of the owner's name.
-        """
+        """Raise ForeignObject unless an object belongs to the owner; FormerOwner if a former one of its name has it."""
         controller = controller_of(found)
         if controller is not None and controller.uid != self._uid and controller != controller_of(made):
             reason = f"its controller is {controller.kind} {controller.name}"

@@ -168,9 +168,5 @@ class Every:
 
 
 def source_of(value: Any) -> Source | Every:
-    """Return the source that a user declared: itself, or the source of an async iterable.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Return the source that a user declared: itself, or that of an async iterable. Refuse anything else."""
     return value if isinstance(value, (Source, Every)) else Source(value)

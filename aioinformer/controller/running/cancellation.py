@@ -26,7 +26,6 @@ class Cancellation:
     """Cancels attempts of one controller, and waits for their ends.
 
     Args:
-        name: of the controller.
         timeout: that of its attempts, in seconds; None for none.
 
     Attributes:

@@ -27,17 +27,11 @@ class Replica:
     """Gives the slots of this process to its controllers, and to their caches.
 
     Args:
-        ring: of the manager.
         transport: for the requests of the ring.
         event: records an Event: object, type, reason, message.
-        settings: of the manager.
         controllers: the running controllers by name; they change.
-        informers: where their informers come from.
         threads: of attempts, also of those that a stop has given up.
         is_ending: returns whether the stop of the manager has begun.
-
-    Attributes:
-        membership: in the ring.
     """
 
     def __init__(

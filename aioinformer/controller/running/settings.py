@@ -55,11 +55,7 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manager was configured with when it was started; `Manager` describes it.
-
-    Raises:
-        UsageError: a value is invalid.
-    """
+    """What a manager was configured with when it was started; `Manager` describes it."""
 
     name: str
     client: Transport | Connection | ApiClient | str | None
@@ -124,9 +120,7 @@ class Services(msgspec.Struct, frozen=True):
     """What a manager offers to its controllers.
 
     Attributes:
-        settings: of the manager.
         client: its options are those of all clients of the reconcilers.
-        informers: where the informers come from.
         event: records an Event: object, type, reason, message.
         caches: compares the caches with the server when a term of leadership begins.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.

@@ -44,15 +44,7 @@ _LATELY: Final = 120.0
 
 
 class Share:
-    """The slots in which one controller works.
-
-    Args:
-        controller: the declaration.
-        membership: in the ring.
-        services: of the manager.
-        inputs, queue, own: of the controller.
-        cancellation: of its attempts.
-    """
+    """The slots in which one controller works."""
 
     def __init__(
         self,

@@ -43,7 +43,6 @@ class Supervised:
     `permit` lets a new `ActiveController` work if it may; `on_failed` is called when the controller fails for good.
 
     Attributes:
-        controller: the declaration.
         active: the running controller; after a restart, another one.
         ended: whether it has stopped or failed for good.
         restarting: why it is about to be restarted; "" if it is not.
@@ -97,11 +96,7 @@ class Supervised:
         return report
 
     def check_not_within(self) -> None:
-        """Check that the caller is not an attempt of this controller, which would wait for itself.
-
-        Raises:
-            UsageError: it is.
-        """
+        """Check that the caller is not an attempt of this controller, which would wait for itself."""
         if self.active.is_attempt(asyncio.current_task()):
             raise UsageError(
                 f"the reconciler of controller {self.controller.name} cannot wait for its own end: remove the "
@@ -117,11 +112,7 @@ class Supervised:
             _WRITTEN[self.controller] = self._own
 
     async def attach(self) -> None:
-        """Attach the inputs.
-
-        Raises:
-            UsageError: an option of an informer contradicts another controller.
-        """
+        """Attach the inputs."""
         await self.active.inputs.attach()
         self._permit(self.active)
 
