@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import sys
 import traceback
 from functools import partial
 from threading import Thread
@@ -185,6 +186,7 @@ def contents(cells: ThreadSafeStore[Item]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="CPython 3.13 crashes if memory runs out in dict.update")
 @pytest.mark.parametrize("filled", [False, True], ids=["empty", "filled"])
 def test_failed_change_leaves_items_and_indices_as_they_were(filled: bool) -> None:
     memory = pytest.importorskip("_testcapi", reason="CPython's own tests of missing memory")
@@ -199,7 +201,7 @@ def test_failed_change_leaves_items_and_indices_as_they_were(filled: bool) -> No
         memory.set_nomemory(allocation, allocation + 1)  # the next allocation succeeds again
         try:
             change.commit(partial(notified.append, 1))
-        except (MemoryError, SystemError):  # CPython 3.13 raises a SystemError if memory runs out in `dict.update`
+        except MemoryError:
             failed += 1
             if filled and notified:
                 break  # only deletions and old values are left, which need but a few bytes for a moment
