@@ -278,11 +278,7 @@ _STEP: Final = re.compile(r"\.(?P<name>[\w-]+)|\['(?P<quoted>[^']+)'\]|(?P<membe
 
 
 def find(schema: Schema, path: str) -> Schema | None:
-    """Return the schema at a path such as ".spec.size" or ".status.conditions[*].type"; {} if it is unknown there.
-
-    Returns:
-        None if the class has no such field, or the path does not parse.
-    """
+    """Return the schema at a path such as ".status.conditions[*].type"; {} if it is unknown, None if there is none."""
     steps = list(_STEP.finditer(path))
     if "".join(step[0] for step in steps) != path:
         return None

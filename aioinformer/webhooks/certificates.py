@@ -39,11 +39,7 @@ CONFIGURATIONS: Final[dict[str, Resource[Any]]] = {
 
 
 class Certificates:
-    """Keeps a certificate in a TLS context, and the CA in the configurations.
-
-    Attributes:
-        context: for a server; `refresh` changes the certificate in it, for new connections.
-    """
+    """Keeps a certificate in `context`, the TLS context of a server, and the CA in the configurations."""
 
     def __init__(
         self, server: WebhookServer, client: Client, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -58,8 +54,7 @@ class Certificates:
     async def refresh(self) -> None:
         """Load a certificate that is valid, if another one is loaded, and let the configurations trust its CA.
 
-        Raises:
-            UsageError: the Secret or the files have no readable certificate; they stay as they are.
+        New connections get it. A Secret or files without a readable certificate stay as they are: a UsageError.
         """
         if self._server.files is not None:
             parts = [_read(Path(self._server.files, name)) for name in ("tls.crt", "tls.key")]

@@ -21,11 +21,7 @@ _TEMPLATES: Final = Path(__file__).parent / "templates" / "project"
 
 
 def init_project(folder: Path, group: str, kind: str) -> list[str]:
-    """Make a project in a folder of the name of the project, and return the names of its files.
-
-    Raises:
-        UsageError: the name, the group or the kind is invalid, or the folder is not empty. Then nothing was written.
-    """
+    """Make a project in a folder of its name, and return the names of its files. After an error, there are none."""
     name = folder.absolute().name
     if not _NAME.fullmatch(name):
         raise OptionError(f"NAME: expected lower-case letters, digits and -, as in website-operator, not {name!r}")
