@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
+from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import msgspec
 
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 CLEANUP = "example.com/cleanup"
 WIDGETS = Resource[Any]("example.com", "v1", "widgets", "Widget")
+
+
+class Identified(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    uid: UUID
+    resource_version: str
+
+
+class WithUUID(msgspec.Struct):
+    """A class whose uid is no text."""
+
+    metadata: Identified
 
 
 def definition(*, subresource: bool = True, status: Mapping[str, Any] | None = None) -> dict[str, Any]:

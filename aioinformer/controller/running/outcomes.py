@@ -94,7 +94,7 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
     if task.cancelled():
         if attempt.cut:
             return "cancelled", Unfinished(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
-        who = "other code than the manager cancelled it" if task.cancelling() else "nothing cancelled it"
+        who = "code outside of the manager cancelled it" if task.cancelling() else "nothing cancelled it"
         cancelled = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
         if attempt.follows and task.cancelling():  # perhaps by something that an earlier attempt has left
             return "error", Unfinished(cancelled, counted=False)

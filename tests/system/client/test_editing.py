@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from typing import TYPE_CHECKING, Any, cast
-from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import msgspec
 import pytest
@@ -28,7 +27,7 @@ from aioinformer import (
     set_controller_reference,
 )
 from aioinformer.resources.references import ObjectReference
-from tests.support.bench import CONFIG_MAPS, WIDGETS, definition
+from tests.support.bench import CONFIG_MAPS, WIDGETS, WithUUID, definition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -278,21 +277,13 @@ async def test_model_of_ones_own_keeps_what_it_does_not_know(client: Client, edi
 # Mistakes.
 
 
-class Identified(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str
-    uid: UUID
-    resource_version: str
-
-
-class WithUUID(msgspec.Struct):
-    metadata: Identified
+class WithData(WithUUID):
     data: dict[str, str]
 
 
 async def test_uid_may_be_a_uuid(client: Client, edits: Client) -> None:
     await config_map(client, size="1")
-    identified: Any = edits.resource(msgspec.structs.replace(CONFIG_MAPS, decoder=WithUUID))
+    identified: Any = edits.resource(msgspec.structs.replace(CONFIG_MAPS, decoder=WithData))
     behind = await identified.get("a")
     await client.core.v1.configmaps.patch("a", {"data": {"colour": "red"}})
     await identified.edit(behind, lambda obj: msgspec.structs.replace(obj, data={**obj.data, "size": "2"}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from time import monotonic
 from typing import TYPE_CHECKING, Any
-from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import msgspec
 import pytest
@@ -13,7 +12,7 @@ from aioinformer import Client, Condition, Conflict, SharedInformerFactory, Usag
 from aioinformer.controller import set_status
 from aioinformer.controller.helpers.objects import as_stored
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads the annotations
-from tests.support.bench import WIDGETS, Bench, definition, with_class
+from tests.support.bench import WIDGETS, Bench, WithUUID, definition, with_class
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
@@ -207,17 +206,6 @@ async def test_class_that_leaves_out_the_status_loses_none(
     assert request.object is written
     assert [each["type"] for each in status(bench)["conditions"]] == ["Other", "Ready"]
     assert status(bench)["size"] == 7
-
-
-class Identified(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str
-    uid: UUID
-    resource_version: str
-
-
-class WithUUID(msgspec.Struct):
-    metadata: Identified
 
 
 async def test_uid_may_be_a_uuid(bench: Bench, client: Client) -> None:
