@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import aioinformer
 
 #: Python imports the parent packages of a module first. Every module that these do not import is imported with only
@@ -55,6 +57,7 @@ def test_imports_follow_the_contracts_of_the_layers() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.timeout(240)  # it starts an interpreter for each module
 def test_every_module_can_be_imported_first() -> None:
     run = subprocess.run([sys.executable, "-c", EACH_ALONE], capture_output=True, text=True, check=True)
     failures, walked = json.loads(run.stdout)
@@ -86,4 +89,4 @@ def test_factory_does_not_import_what_it_may_not_need() -> None:
 
 def test_pytest_plugin_does_not_import_the_server_or_transports() -> None:
     unwanted = {"aioinformer.testing.server.api_server", "aioinformer.transport", "kubernetes_asyncio", "aiohttp"}
-    assert modules_after("import aioinformer.testing.plugin") & unwanted == set()
+    assert modules_after("import aioinformer.harness.plugin") & unwanted == set()

@@ -87,7 +87,7 @@ def test_pages_show_programs_as_they_are() -> None:
 
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
 def test_imports_are_from_the_root_or_a_room(path: Path) -> None:
-    text = path.read_text().replace("aioinformer.testing.harness", "aioinformer.testing")  # a room in a room
+    text = path.read_text()
     assert {module for module in IMPORT.findall(text) if module.count(".") > 1} == set()
     assert {name for name in DIRECTIVE.findall(text) if name.count(".") > 2} == set()
 

@@ -25,8 +25,7 @@ SHOWN = [
 ]
 ROOMS = ("aioinformer", *(f"aioinformer.{each.name}" for each in pkgutil.iter_modules(aioinformer.__path__)))
 PUBLIC = [
-    *(room for room in ROOMS if room != "aioinformer.__main__" and hasattr(importlib.import_module(room), "__all__")),
-    "aioinformer.testing.harness",
+    room for room in ROOMS if room != "aioinformer.__main__" and hasattr(importlib.import_module(room), "__all__")
 ]
 
 

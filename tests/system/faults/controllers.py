@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import yaml
 
 from aioinformer.controller import Controller, LeaderElection, Manager, QueueOptions
+from aioinformer.harness import Plan, run
 from aioinformer.models import core_v1
 from aioinformer.testing import FAULTS
-from aioinformer.testing.harness import Plan, run
 from tests.system.faults.matrix import ROWS, Row
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -28,7 +28,7 @@ import widgets as example  # noqa: E402
 
 if TYPE_CHECKING:
     from aioinformer.controller import Request
-    from aioinformer.testing.harness import Harness
+    from aioinformer.harness import Harness
     from aioinformer.transport import Request as HttpRequest
     from aioinformer.transport import Response, Transport
 

@@ -17,7 +17,7 @@ from aioinformer.models import ObjectMeta, core_v1
 
 if TYPE_CHECKING:
     from aioinformer.controller import Request
-    from aioinformer.testing.harness import Harness
+    from aioinformer.harness import Harness
 
 
 FINALIZER = "example.com/disk"

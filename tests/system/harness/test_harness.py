@@ -9,16 +9,16 @@ import pytest
 
 from aioinformer.controller import Controller, LeaderElection, Manager, Request, Result
 from aioinformer.handlers import stalls
+from aioinformer.harness import Crash, HarnessFailure, NotConverged, Plan, explore, run
 from aioinformer.models import core_v1
-from aioinformer.testing.harness import Crash, HarnessFailure, NotConverged, Plan, explore, run
 from tests.system.harness import sample
 from tests.system.harness.sample import DEFINITION, Widgets, life, namesake, taken_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from aioinformer.testing.harness import Harness
-    from aioinformer.testing.harness.exploring import Scenario
+    from aioinformer.harness import Harness
+    from aioinformer.harness.exploring import Scenario
 
     Reconcile = Callable[[Request[Any]], Awaitable[Result | None]]
 

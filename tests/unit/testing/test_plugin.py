@@ -88,7 +88,7 @@ async def test_controller_ends_its_faults(api_server: ApiServer) -> None:
 def test_fixtures_work_with_pytest_asyncio_and_anyio(tmp_path: Path, mark: str, flags: list[str]) -> None:
     (tmp_path / "test_mine.py").write_text(USERS_TEST.format(mark=mark))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")  # otherwise pytest looks for one in the folders above
-    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", *flags, "-p", "aioinformer.testing.plugin"]
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", *flags, "-p", "aioinformer.harness.plugin"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     finished = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50)
     assert finished.returncode == 0, finished.stdout + finished.stderr

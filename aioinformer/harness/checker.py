@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.harness.process import ACTOR, UNCOUNTED, Write
+from aioinformer.harness.story import content, differences
 from aioinformer.testing.api.encoding import decode
-from aioinformer.testing.harness.process import ACTOR, UNCOUNTED, Write
-from aioinformer.testing.harness.story import content, differences
 
 if TYPE_CHECKING:
     from aioinformer.testing.state.storage import Change

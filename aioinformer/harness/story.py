@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.testing.harness.loop import PROCESS
+from aioinformer.harness.loop import PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,12 +11,12 @@ import msgspec
 from aioinformer.concurrency import create_task
 from aioinformer.controller.running.supervised import forget_runs
 from aioinformer.errors import UsageError
-from aioinformer.testing.harness.checker import Checker, HarnessFailure, NotConverged, idle_writes
-from aioinformer.testing.harness.loop import PROCESS, Scheduler, VirtualTimeLoop
-from aioinformer.testing.harness.plan import Dice, Plan
-from aioinformer.testing.harness.process import ACTOR, UNCOUNTED, Process, Write
-from aioinformer.testing.harness.serving import InProcessServer
-from aioinformer.testing.harness.story import Story, content, key_of
+from aioinformer.harness.checker import Checker, HarnessFailure, NotConverged, idle_writes
+from aioinformer.harness.loop import PROCESS, Scheduler, VirtualTimeLoop
+from aioinformer.harness.plan import Dice, Plan
+from aioinformer.harness.process import ACTOR, UNCOUNTED, Process, Write
+from aioinformer.harness.serving import InProcessServer
+from aioinformer.harness.story import Story, content, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -10,17 +10,17 @@ from unittest.mock import patch
 
 import msgspec
 
+from aioinformer.harness.checker import HarnessFailure
+from aioinformer.harness.harness import Harness
+from aioinformer.harness.loop import VirtualTimeLoop
+from aioinformer.harness.plan import FAULTS, Plan
+from aioinformer.harness.story import differences
 from aioinformer.logs import get_logger
-from aioinformer.testing.harness.checker import HarnessFailure
-from aioinformer.testing.harness.harness import Harness
-from aioinformer.testing.harness.loop import VirtualTimeLoop
-from aioinformer.testing.harness.plan import FAULTS, Plan
-from aioinformer.testing.harness.story import differences
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from aioinformer.testing.harness.harness import MakeManager
+    from aioinformer.harness.harness import MakeManager
 
     Scenario = Callable[[Harness], Awaitable[object]]
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable
 
-    from aioinformer.testing.harness.plan import Dice
-    from aioinformer.testing.harness.story import Story
+    from aioinformer.harness.plan import Dice
+    from aioinformer.harness.story import Story
 
 #: The process to which the running code belongs; "" for the test and the server.
 PROCESS: ContextVar[str] = ContextVar("aioinformer_process", default="")

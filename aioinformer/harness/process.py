@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.concurrency import create_task
 from aioinformer.errors import TransportError
+from aioinformer.harness.plan import Crash
+from aioinformer.harness.story import parts_of
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.harness.plan import Crash
-from aioinformer.testing.harness.story import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from aioinformer.testing.harness.harness import Harness
-    from aioinformer.testing.harness.loop import Event
+    from aioinformer.harness.harness import Harness
+    from aioinformer.harness.loop import Event
     from aioinformer.transport import Request
 
 #: On whose behalf the server works.
