@@ -111,7 +111,8 @@ class Verbs(Generic[T]):
     async def replace(self, obj: Body[T], *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
         """Replace an object by another state of it, and return what the server has stored.
 
-        If `metadata.resourceVersion` is set, the server refuses the write unless the object still has this version.
+        If `metadata.resourceVersion` is set, the server refuses the write unless the object still has this version. It
+        removes what `obj` lacks, such as fields that the object has and its class does not: `edit` keeps them.
 
         Args:
             obj: the whole object; see `aioinformer.client.bodies.encode`.
@@ -270,7 +271,7 @@ class Verbs(Generic[T]):
             target: the object, as a lister or this client has returned it; or a name, for the live object. The live one
                 is also read first if a cache has only a part of the object (`storage="projection"` and "metadata", or a
                 transform has changed it), and before a list of anything but a view is written: an object of a class of
-                your own, or a mapping, may lack elements, or members of them.
+                your own, or a mapping, may lack elements, or members of them. Members that the class lacks are kept.
             change: returns the new state of its argument, such as `evolve` makes it, or an awaitable of it. It may be
                 called several times.
             namespace: of the object, if nothing else names it.
@@ -297,7 +298,7 @@ class Verbs(Generic[T]):
             request = new_request(limited, "GET", whole._path(current, namespace))
             raw = await self._sender.exchange(request, limited, safe=True)
             metadata = targets.read(raw).metadata
-            return Live(bodies.decode(raw, self._objects), metadata.uid, metadata.resource_version)
+            return Live(bodies.decode(raw, self._objects), metadata.uid, metadata.resource_version, raw)
 
         async def write(current: T, patch: dict[str, Any], seconds: float | None) -> T:
             limited = limited_to(seconds)

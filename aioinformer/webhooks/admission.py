@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import msgspec
 
-from aioinformer.client.changes.patches import changed_members, document_of, json_patch, merge_patch
+from aioinformer.client.changes.carrying import json_patch
+from aioinformer.client.changes.patches import changed_members, document_of, merge_patch
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger

@@ -86,6 +86,8 @@ def _plain(value: Any) -> Any:
         return _without_none(value.to_dict(serialize=True))  # as the library itself sends it
     if isinstance(value, Mapping):
         return dict(value)
+    if hasattr(value, "model_dump_json"):  # in a list of pydantic's models, for example
+        return msgspec.json.decode(encoded(value))
     if hasattr(value, "to_dict"):
         return value.to_dict()
     raise TypeError(f"{type(value).__name__} has no JSON form")

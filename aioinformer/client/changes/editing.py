@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from random import uniform
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from aioinformer.cache.objects.views import View, is_part
+from aioinformer.client.changes.carrying import carried
 from aioinformer.client.changes.patches import changed_members, document_of, is_same, merge_patch
 from aioinformer.errors import Conflict, OptionError, TransportError, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
@@ -28,11 +31,19 @@ _IDENTITY: Final = ("name", "namespace", "uid")
 
 
 class Live(NamedTuple, Generic[T]):
-    """An object as the server has it now. Its class may lack the uid and the version that the server has sent."""
+    """An object as the server has it now. Its class may lack what the server has sent, also the uid and the version.
+
+    Attributes:
+        object: as its class has it.
+        uid: of the object.
+        version: of the object.
+        raw: the object as the server has sent it.
+    """
 
     object: T
     uid: str | None
     version: str | None
+    raw: bytes
 
 
 class StatusNotStored(UsageError):
@@ -65,7 +76,8 @@ async def edit(
     The arguments are those of `Verbs.edit`. `read` and `write` get the seconds that are left; `write` gets a merge
     patch, and `check` raises if that contains what `write` does not store. The live object is read before the first
     patch if the target is a name or a part of an object, or if the patch of anything but a view replaces a list: a
-    class or a mapping may have left out elements.
+    class or a mapping may have left out elements, or members of them. Of a live object, what the class lacks is carried
+    over into the lists that are written.
     """
     if type(attempts) is not int or attempts < 1:
         raise OptionError(f"attempts must be a whole number, at least 1, not {attempts!r}")
@@ -76,13 +88,13 @@ async def edit(
     clock = asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
     current: Any = target
-    left, is_live, version = timeout, False, None
+    left, version, raw = timeout, None, b""
     uid = None if isinstance(target, str) else str(_field(target, "uid", "uid") or "")
 
     async def read_live(seconds: float | None, conflict: Conflict | None = None) -> None:
-        nonlocal current, left, is_live, uid, version
-        known, is_live = uid, True
-        current, uid, version = await read(current, seconds)
+        nonlocal current, left, uid, version, raw
+        known = uid
+        current, uid, version, raw = await read(current, seconds)
         left = None if end is None else max(end - clock(), _LEAST)
         if known and known != uid:
             raise conflict or Conflict(409, "Conflict", "another object has the name now")
@@ -90,10 +102,10 @@ async def edit(
     if isinstance(target, str) or _may_be_a_part(target):
         await read_live(timeout)
     for attempt in range(attempts):
-        patch = await _patch_of(current, version, change)
-        if not is_live and not isinstance(current, View) and _replaces_list(patch, document_of(current)):
+        patch = await _patch_of(current, version, raw, change)
+        if not raw and not isinstance(current, View) and _replaces_list(patch, document_of(current)):
             await read_live(left)
-            patch = await _patch_of(current, version, change)
+            patch = await _patch_of(current, version, raw, change)
         if not patch:
             unchanged: T = current
             return unchanged
@@ -139,8 +151,10 @@ def _replaces_list(patch: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     return False
 
 
-async def _patch_of(current: T, version: str | None, change: Callable[[T], Any]) -> dict[str, Any]:
+async def _patch_of(current: T, version: str | None, raw: bytes, change: Callable[[T], Any]) -> dict[str, Any]:
     """Call the function, and return the patch, with the version of the object; {} if it changed nothing.
+
+    With the bytes of a live object, the patch keeps what its class lacks, also in the elements of lists.
 
     Raises:
         UsageError: the function returned anything but a state of this object.
@@ -152,7 +166,11 @@ async def _patch_of(current: T, version: str | None, change: Callable[[T], Any])
         raise UsageError("edit: the function returned None; it must return the new state, or the object for no change")
     if new is current:
         return {}
-    patch = merge_patch(current, new)
+    if not raw or isinstance(current, View):
+        patch = merge_patch(current, new)
+    else:
+        document = msgspec.json.decode(raw)
+        patch = merge_patch(document, carried(document, document_of(current), document_of(new)))
     metadata = patch.get("metadata", {})
     other = next((name for name in ("apiVersion", "kind") if name in patch), "")
     if not other:

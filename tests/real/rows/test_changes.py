@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from pydantic import BaseModel
 
 from aioinformer import (
     ApiError,
@@ -23,6 +25,7 @@ from aioinformer import (
     set_controller_reference,
 )
 from aioinformer.client.changes.applied import difference
+from aioinformer.models import core_v1
 from aioinformer.resources import catalog
 
 if TYPE_CHECKING:
@@ -259,6 +262,85 @@ async def test_edits_of_many_writers_are_all_kept(client: Any) -> None:
     assert (await config_maps.get("count")).data["n"] == "5"
     with pytest.raises(Conflict):
         await config_maps.edit(made, lambda each: evolve(each, "data.n", "9"), attempts=1)
+
+
+class NarrowMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    """Metadata without its managed fields."""
+
+    name: str
+    namespace: str
+    resource_version: str
+
+
+class NarrowPort(msgspec.Struct, frozen=True):
+    """A port without a protocol, which is a part of its key."""
+
+    port: int
+    name: str = ""
+
+
+class NarrowPorts(msgspec.Struct, frozen=True):
+    """The ports of a Service."""
+
+    ports: tuple[NarrowPort, ...] = ()
+
+
+class NarrowService(msgspec.Struct, frozen=True):
+    """A part of a Service."""
+
+    metadata: NarrowMetadata
+    spec: NarrowPorts
+
+
+@dataclass(frozen=True)
+class NarrowServiceData:
+    """The same as a dataclass."""
+
+    metadata: NarrowMetadata
+    spec: NarrowPorts
+
+
+class ModelPort(BaseModel):
+    """The same port for pydantic."""
+
+    port: int
+    name: str = ""
+
+
+class ModelPorts(BaseModel):
+    """The ports of a Service for pydantic."""
+
+    ports: list[ModelPort] = []
+
+
+class NarrowServiceModel(BaseModel):
+    """The same as a pydantic model."""
+
+    metadata: dict[str, Any]
+    spec: ModelPorts
+
+
+@pytest.mark.behaviour("C-105")
+@pytest.mark.parametrize("cls", [NarrowService, NarrowServiceData, NarrowServiceModel])
+async def test_edit_keeps_what_the_class_lacks_in_lists(client: Client, cls: Any) -> None:
+    wide = [{"name": str(port), "port": port, "targetPort": port + 1, "appProtocol": "x"} for port in (1, 2, 3)]
+    await client.core.v1.services.create({"metadata": {"name": "a"}, "spec": {"ports": wide}})
+    services: Any = client.resource(core_v1.SERVICES, decoder=cls)
+
+    def change(obj: Any) -> Any:
+        first, _, third = obj.spec.ports
+        renamed, new = evolve(third, "name", "changed"), type(first)(port=4, name="4")
+        return evolve(obj, "spec.ports", [renamed, new, first])
+
+    edited = await services.edit(await services.get("a"), change)
+    assert [each.port for each in edited.spec.ports] == [3, 4, 1]
+    spec = (await client.core.v1.services.get("a")).to_dict()["spec"]
+    assert spec["type"] == "ClusterIP"
+    assert [[each.get(name) for name in ("name", "targetPort", "appProtocol")] for each in spec["ports"]] == [
+        ["changed", 4, "x"],
+        ["4", 4, None],
+        ["1", 2, "x"],
+    ]
 
 
 async def test_bookkeeping_of_controllers_is_accepted(client: Any) -> None:

@@ -276,6 +276,16 @@ def test_dataclass_and_pydantic_objects_are_changed() -> None:
     assert evolve(Sheet(metadata={"name": "a"}, size=1), "size", 2).size == 2
 
 
+class Book(BaseModel):
+    sheets: list[Sheet] = []
+
+
+def test_values_may_be_lists_of_pydantic_objects() -> None:
+    sheets = [Sheet(metadata={"name": "a"}, size=1)]
+    assert evolve(Book(), "sheets", sheets).sheets == sheets
+    assert evolve({}, {"sheets": sheets}) == {"sheets": ({"metadata": {"name": "a"}, "size": 1},)}
+
+
 def test_change_that_a_class_refuses_does_not_quote_values() -> None:
     with pytest.raises(UsageError, match=r"does not fit Widget: Expected `int`, got `str` at \$\.spec\.size") as caught:
         evolve(Widget({}, Spec(1)), {"spec": {"size": "hunter2"}})

@@ -21,10 +21,9 @@ from aioinformer.client.changes.owners import (
     remove_finalizer,
     set_controller_reference,
 )
-from aioinformer.client.changes.patches import json_patch, merge_patch
+from aioinformer.client.changes.patches import merge_patch
 from aioinformer.errors import AlreadyOwned, FormerOwner, UsageError
 from aioinformer.resources.references import ObjectReference
-from aioinformer.testing.patches import json_patches
 from tests.support.view_samples import POD, pod, widget
 from tests.unit.cache.test_evolve import merged
 
@@ -294,63 +293,3 @@ def test_former_owner_of_the_name_is_named() -> None:
     with pytest.raises(FormerOwner, match=r"^c belongs to the former Deployment web \(uid u-1\)$") as caught:
         set_controller_reference(obj, owner)
     assert pickle.loads(pickle.dumps(caught.value)).uid == "u-1"
-
-
-JSON = st.recursive(
-    st.integers(0, 2) | st.booleans() | st.sampled_from(["", "a", "b/c~"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "b/c~", ""]), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
-def test_json_patch_turns_one_document_into_another(old: dict[str, Any], new: dict[str, Any]) -> None:
-    assert json_patches.same(json_patches.json_patch(old, json_patch(old, old, new)), new)
-
-
-def test_json_patch_keeps_what_the_class_leaves_out() -> None:
-    sent: dict[str, Any] = {"items": [{"name": "a", "other": 1}, {"name": "b", "other": 2}], "unknown": {}}
-    old: dict[str, Any] = {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 1}], "limits": {"most": 1}}
-    new = {"items": [{"name": "c", "size": 1}, *old["items"]], "limits": {"most": 1}}
-    changed = {"items": [old["items"][0], {"name": "b", "size": 2}], "limits": {"most": 2}}
-    grown = {**sent, "items": [{"name": "c", "size": 1}, *sent["items"]]}
-    assert json_patches.json_patch(sent, json_patch(sent, old, new)) == grown
-    second = {"name": "b", "other": 2, "size": 2}
-    expected = {**sent, "items": [sent["items"][0], second], "limits": {"most": 2}}
-    assert json_patches.json_patch(sent, json_patch(sent, old, changed)) == expected
-
-
-@pytest.mark.behaviour("C-130")
-def test_json_patch_keeps_changed_neighbours_in_lists() -> None:
-    names = "abcd"
-    sent: dict[str, Any] = {"items": [{"name": name, "other": name} for name in names], "ports": [{"of": 1}, {"of": 2}]}
-    old: dict[str, Any] = {"items": [{"name": name} for name in names], "ports": [{"port": 1}, {"port": 2}]}
-    items = [{"name": "b", "size": 1}, {"name": "x"}, {"name": "c", "size": 2}, {"name": "d", "size": 3}]
-    new = {"items": items, "ports": [{"port": 3}, {"port": 4}]}
-    patch = json_patch(sent, old, new)
-    assert json_patches.json_patch(sent, patch) == {
-        "items": [
-            {"name": "b", "other": "b", "size": 1},
-            {"name": "x"},
-            {"name": "c", "other": "c", "size": 2},
-            {"name": "d", "other": "d", "size": 3},
-        ],
-        "ports": [{"of": 1, "port": 3}, {"of": 2, "port": 4}],
-    }
-
-
-@pytest.mark.behaviour("C-130")
-def test_json_patch_keeps_the_unknown_fields_of_a_moved_element() -> None:
-    sent = {"items": [{"name": "a", "other": 1}, {"name": "b", "other": 2}], "ports": [{"p": 1, "of": 1}, {"of": 2}]}
-    old = {"items": [{"name": "a"}, {"name": "b"}], "ports": [{"p": 1}, {"p": 0}]}
-    new = {"items": [{"name": "b", "size": 3}, {"name": "a"}], "ports": [{"p": 0}, {"p": 1}, {"p": 2}]}
-    assert json_patches.json_patch(sent, json_patch(sent, old, new)) == {
-        "items": [{"name": "b", "other": 2, "size": 3}, {"name": "a", "other": 1}],
-        "ports": [{"of": 2}, {"p": 1, "of": 1}, {"p": 2}],
-    }
-
-
-def test_json_patch_does_not_give_an_element_the_fields_of_another() -> None:
-    sent = {"items": [{"name": "a", "other": 1}]}
-    patch = json_patch(sent, {"items": [{"name": "a"}]}, {"items": [{"name": "b"}]})
-    assert json_patches.json_patch(sent, patch) == {"items": [{"name": "b"}]}
