@@ -118,6 +118,10 @@ class _Namespaces(Sources[T]):
     def has_synced(self) -> bool:
         return self._tasks is not None and all(member.synced for member in self.members.values())
 
+    def has_listed(self, key: str) -> bool:
+        member = self.members.get(split_meta_namespace_key(key).namespace)
+        return member is None or (member.source is not None and member.source.controller.has_listed)
+
     def outside(self, written: Any) -> str:
         member = self.members.get(object_name(written).namespace)
         if member is None:

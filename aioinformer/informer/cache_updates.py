@@ -235,6 +235,12 @@ class CacheUpdates(Generic[T]):
             self._resync(key)
             yield
 
+    def recheck_absent(self) -> None:
+        """Check the waits for objects that are not in the cache: a first list may have shown that they do not exist."""
+        for key in list(self._awaited):
+            if self._store.item(key) is None:
+                self._waiters.changed(key, None)
+
     def _upsert(self, record: Record, is_in_initial_list: bool) -> None:
         if type(record) is UndecodablePlaceholder:
             return

@@ -53,6 +53,7 @@ class CacheControllerConfig(msgspec.Struct):
         flush: is called before the event loop gets a turn, and at the end of each batch: deliver what `process`
             collected.
         on_version: is called after each batch with the version that has been reached; "" if it is unknown.
+        on_listed: is called when all of the first list has been processed.
         counters: counts the time of batches; None to count nothing.
     """
 
@@ -61,11 +62,17 @@ class CacheControllerConfig(msgspec.Struct):
     process: PopProcessFunc[Record]
     flush: Callable[[], None] = lambda: None
     on_version: Callable[[str], None] = lambda version: None
+    on_listed: Callable[[], None] = lambda: None
     counters: InformerCounters | None = None
 
 
 class CacheController:
-    """Runs a reflector and a process loop side by side, until it is cancelled or stopped."""
+    """Runs a reflector and a process loop side by side, until it is cancelled or stopped.
+
+    Attributes:
+        reflector: as given.
+        has_listed: whether all of the first list has been processed.
+    """
 
     def __init__(self, config: CacheControllerConfig) -> None:
         self.reflector = config.reflector
@@ -77,8 +84,7 @@ class CacheController:
         self._stopped = False
         #: Ends the wait of `run`.
         self._stopping: asyncio.Future[None] | None = None
-        #: Whether all of the first list has been processed.
-        self._synced = False
+        self.has_listed = False
 
     async def run(self) -> None:
         """Run until cancelled or stopped. Deltas that are queued then are not processed.
@@ -185,12 +191,18 @@ class CacheController:
         if self._quarantine.leaving:
             self._quarantine.count_batch()
         self._config.on_version(version)
-        self._synced = self._synced or self._config.queue.has_synced()
+        if not self.has_listed and self._config.queue.has_synced():
+            self.has_listed = True
+            try:
+                self._config.on_listed()
+            except BaseException:
+                self.has_listed = False  # so that it is called again
+                raise
         if self.reflector.unprocessed and version:
             self.reflector.mark_processed()
 
     def _fail(self, error: Exception) -> None:
-        self._relist(error, initial=not self._synced)  # before the log, which may lack memory or stack, too
+        self._relist(error, initial=not self.has_listed)  # before the log, which may lack memory or stack, too
         self._log_failure(error)
 
     def _log_failure(self, error: Exception, key: str = "") -> None:

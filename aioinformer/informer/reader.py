@@ -6,7 +6,7 @@ Reads are plain calls that never wait. Waits return once the condition holds, an
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from aioinformer.cache.indices import Indexers, field_paths
 from aioinformer.cache.lister import ClusterLister, Lister
@@ -297,7 +297,8 @@ class InformerCache(Generic[T]):
     ) -> T | None:
         """Wait until an object satisfies a condition, or until the cache shows a write. Return the cached object.
 
-        With a key, return immediately if the condition holds already.
+        With a key, return immediately if the condition holds already. What the cache lacks does not exist only once
+        the cache has synced; before that, no object is judged to be absent.
 
         With an object that the server has returned for a write, or for a live read, wait until the cache shows this
         state of the object or a later one. A version that another request has returned never counts as a version of the
@@ -309,7 +310,7 @@ class InformerCache(Generic[T]):
         Args:
             key: `namespace/name`, or `name`; or the object that a write has returned.
             predicate: object, or None if it does not exist -> whether the wait ends. By default, the wait ends when the
-                object exists. Only with a key.
+                object exists. Before the cache has synced, it is not called with None. Only with a key.
             timeout: in seconds, None for no limit. By default, there is none with a key, and 30 s with an object.
             gone: wait until the cache does not have the object with this uid any more. Only with an object.
 
@@ -320,7 +321,8 @@ class InformerCache(Generic[T]):
         Raises:
             TimeoutError: the condition did not hold in time.
             InformerStopped: the informer stopped before that.
-            DecodeError: the object cannot be decoded in the version of the write.
+            DecodeError: the object cannot be decoded in the version of the write; or, with a key, the condition holds
+                for an object that does not exist, but this one exists and cannot be decoded.
             UsageError: the object has no version, or the arguments do not fit together.
             Exception: the predicate raised this.
         """
@@ -331,18 +333,26 @@ class InformerCache(Generic[T]):
         if gone:
             raise UsageError("wait_for: gone=True needs the object, since another one may have the same key")
         limit = None if timeout is _UNSET else timeout
-        wanted = plain_function(predicate, "predicate") or _exists
+        condition = plain_function(predicate, "predicate") or _exists
+
+        def holds(obj: T | None) -> Any:
+            return (obj is not None or self._sources.has_listed(key)) and condition(obj)
+
+        def describe() -> str:
+            missed = "did not exist" if predicate is None else f"did not satisfy {_name(predicate)}"
+            return f"{self.name}: {key} {missed} within {limit} s{'' if self._sources.has_listed(key) else _NOT_LISTED}"
+
         obj = self._indexer.get_by_key(key)
-        if wanted(obj):
-            return obj
-        missed = "did not exist" if predicate is None else f"did not satisfy {_name(predicate)}"
-        async with self._deadlines.limit(limit, lambda: f"{self.name}: {key} {missed} within {limit} s"):
-            return await self._keys.wait(key, wanted)
+        if not holds(obj):
+            async with self._deadlines.limit(limit, describe):
+                obj = await self._keys.wait(key, holds)
+        if obj is None:
+            self.check_absent(key)
+        return obj
 
     async def _wait_for_write(self, written: Any, timeout: float | None, gone: bool) -> T | None:
         check_resource(written, self.resource)
         write = write_of(written, self._key_of_uid)
-        shown = self.expect(write, written if write.version else None, gone=gone)
 
         def describe() -> str:
             record = self._indexer.store.item(write.key)
@@ -354,7 +364,10 @@ class InformerCache(Generic[T]):
             )
 
         async with self._deadlines.limit(timeout, describe):
-            await self.wait_until_shown(shown)
+            if not write.version:  # only the cache says which object has the uid
+                await self._synced.wait()
+                write = write_of(written, self._key_of_uid)
+            await self.wait_until_shown(self.expect(write, written if write.version else None, gone=gone))
         return self._indexer.get_by_key(write.key) if write.is_of(self._indexer.store.item(write.key)) else None
 
     # For controllers, which wait for many writes.
@@ -416,6 +429,9 @@ class InformerCache(Generic[T]):
         self._synced.fail(failure)
         self._versions.fail(failure)
         self._keys.fail(failure)
+
+
+_NOT_LISTED: Final = "; the cache has not synced, so it does not show which objects do not exist"
 
 
 def _hint(version: str) -> str:

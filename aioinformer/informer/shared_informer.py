@@ -373,6 +373,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             process=pipeline.updates.handle_deltas,
             flush=pipeline.updates.flush,
             on_version=on_version,
+            on_listed=pipeline.updates.recheck_absent,
             counters=self._counters,
         )
         return Source(lister_watcher, queue, CacheController(config), known or self._store)

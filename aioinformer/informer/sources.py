@@ -89,6 +89,10 @@ class Sources(ABC, Generic[T]):
         """Return whether the first list of each collection has been processed."""
 
     @abstractmethod
+    def has_listed(self, key: str) -> bool:
+        """Return whether the cache shows the first list of the collection with this key: what it lacks is absent."""
+
+    @abstractmethod
     def outside(self, written: Any) -> str:
         """Return why an object in this state is not watched; "" if it may be."""
 
@@ -142,6 +146,10 @@ class OneCollection(Sources[T]):
     def has_synced(self) -> bool:
         source = self.source
         return source is not None and source.lister_watcher is self.lister_watcher and source.queue.has_synced()
+
+    def has_listed(self, key: str) -> bool:
+        source = self.source
+        return source is not None and source.lister_watcher is self.lister_watcher and source.controller.has_listed
 
     def outside(self, written: Any) -> str:
         return excluded_by(self.lister_watcher, written)

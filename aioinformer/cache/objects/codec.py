@@ -57,7 +57,8 @@ class ObjectType(Generic[T]):
             object's JSON bytes. None: that of the resource, or else views with the attributes of the built-in model, or
             mappings.
         transform: called once with each object that arrives, before all handlers. Its result is cached: the object
-            itself, or a mapping or model to encode instead.
+            itself, or a mapping or model to encode instead. The cached object keeps the uid and the resourceVersion
+            that the server has sent, whatever the transform leaves.
         storage: the storage tier, see `aioinformer.cache.objects.storage`.
         fields: paths to decode with the metadata, see `aioinformer.cache.objects.fields`.
         compression: the tier for `storage="compressed"`.
@@ -185,15 +186,38 @@ class ObjectType(Generic[T]):
             raise
         if result is obj:
             return record
-        if isinstance(result, View):
-            made = result._record
-        elif result is None:
-            raise DecodeError("the transform returned None; it must return an object", key=record.key)
-        else:
-            made = decode_at_once(self.decode, encoded(result))
+        made = result._record if isinstance(result, View) else self._record_of_result(result, record.key)
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
-        return made.with_raw(made.json, Part)  # what the transform has left out is not known
+        made = made.with_raw(_with_identity_of(record, made), Part)  # what the transform has left out is not known
+        made.uid, made.resource_version = record.uid, record.resource_version
+        return made
+
+    def _record_of_result(self, result: Any, key: str) -> Record:
+        """Return the record of what a transform has returned for the object with this key."""
+        try:
+            return decode_at_once(self.decode, encoded(result))
+        except DecodeError as error:
+            reason = f": {str(error).removeprefix('the object cannot be read: ')}"
+        except (TypeError, ValueError, msgspec.MsgspecError):
+            reason = ", which has no JSON form"
+        shown = "None" if result is None else type(result).__name__
+        raise DecodeError(
+            f"the transform returned {shown}{reason}; it must return the object, or a part of it", key=key
+        )
+
+
+def _with_identity_of(record: Record, made: Record) -> bytes:
+    """Return the JSON of what a transform has made of an object, with the uid and the version of the object.
+
+    The informer compares them, and a write of the object requires them. So they stay, whatever the transform leaves.
+    """
+    if (made.uid, made.resource_version) == (record.uid, record.resource_version):
+        return made.json
+    from aioinformer.cache.objects.changes import changed
+
+    kept = {"uid": record.uid or None, "resourceVersion": record.resource_version or None}
+    return changed(made.json, {"metadata": kept})
 
 
 def _key_of(raw: bytes) -> str:

@@ -13,9 +13,10 @@ import pydantic
 import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.codec import ObjectType, to_json
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.objects.refusals import refusal
+from aioinformer.client.changes.patches import merge_patch
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.resource import Resource
@@ -157,23 +158,66 @@ def test_transform_may_return_a_client_library_model() -> None:
     assert seen.metadata.resource_version == "7"
 
 
-REFUSED: dict[str, Any] = {
-    "None": lambda obj: None,
-    "another-name": lambda obj: {"metadata": {**obj["metadata"], "name": "b"}},
-    "another-namespace": lambda obj: {"metadata": {**obj["metadata"], "namespace": "other"}},
-    "no-metadata": lambda obj: {"spec": {}},
-    "no-object": lambda obj: 7,
-    "no-json": lambda obj: object(),
-    "raises": lambda obj: 1 / 0,
+REFUSED: dict[str, tuple[Any, str]] = {
+    "None": (lambda obj: None, "returned None: .*it must return the object"),
+    "another-name": (
+        lambda obj: {"metadata": {**obj["metadata"], "name": "b"}},
+        "the transform returned an object with another name or namespace",
+    ),
+    "another-namespace": (
+        lambda obj: {"metadata": {**obj["metadata"], "namespace": "other"}},
+        "the transform returned an object with another name or namespace",
+    ),
+    "no-name": (lambda obj: {"metadata": {}}, "returned dict: .*field `name`.*it must return the object"),
+    "no-metadata": (lambda obj: {"spec": {}}, "returned dict: .*field `metadata`.*it must return the object"),
+    "no-object": (lambda obj: 7, "returned int: .*it must return the object"),
+    "list": (lambda obj: [obj], "returned list: .*it must return the object"),
+    "no-json": (lambda obj: object(), "returned object, which has no JSON form; it must return the object"),
+    "version": (
+        lambda obj: {"metadata": {**obj["metadata"], "resourceVersion": 7}},
+        r"returned dict: .*\$\.metadata\.resourceVersion",
+    ),
+    "raises": (lambda obj: 1 / 0, "ZeroDivisionError in transform or decoder"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_invalid_transform_result_is_refused(case: str) -> None:
-    decoder = RecordDecoder(ObjectType(WIDGETS, transform=REFUSED[case]).on_arrival)
-    with pytest.raises(DecodeError) as caught:
+    transform, reason = REFUSED[case]
+    decoder = RecordDecoder(ObjectType(WIDGETS, transform=transform).on_arrival)
+    with pytest.raises(DecodeError, match=reason) as caught:
         decoder.admit(encoded())
-    assert caught.value.key == "ns/a"
+    assert (caught.value.key, caught.value.version) == ("ns/a", "7")
+
+
+LEFT: dict[str, Any] = {
+    "nothing": {},
+    "other values": {"uid": "other", "resourceVersion": "99"},
+    "null": {"uid": None, "resourceVersion": None},
+}
+
+
+@pytest.mark.parametrize("storage", ["bytes", "metadata", "dict", "compressed"])
+@pytest.mark.parametrize("left", LEFT)
+def test_uid_and_version_are_those_of_the_server_whatever_a_transform_leaves(left: str, storage: str) -> None:
+    def slim(widget: Any) -> Any:
+        return {"metadata": {"name": "a", "namespace": "ns", **LEFT[left]}, "spec": widget.get("spec")}
+
+    kind: ObjectType[Any] = ObjectType(WIDGETS, transform=slim, storage=storage)
+    seen = kind.to_view(kind.on_arrival(encoded()))
+    document = json.loads(to_json(seen))["metadata"]
+    assert (document["uid"], document["resourceVersion"]) == ("u", "7")
+    if storage != "dict":
+        assert (seen.metadata.uid, seen.metadata.resource_version) == ("u", "7")
+        assert merge_patch(seen, seen.evolve("metadata.labels", {"a": "b"}))["metadata"]["resourceVersion"] == "7"
+
+
+def test_version_that_the_server_has_not_sent_is_not_kept() -> None:
+    kind: ObjectType[Any] = ObjectType(WIDGETS, transform=lambda obj: {**obj, "metadata": {**obj["metadata"], **more}})
+    more = {"resourceVersion": "7"}
+    record = kind.on_arrival(decode_record(b'{"metadata":{"name":"a","uid":"u"}}'))
+    assert record.resource_version == ""
+    assert json.loads(record.json) == {"metadata": {"name": "a", "uid": "u"}}
 
 
 # Bodies that records remember.

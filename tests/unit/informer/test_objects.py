@@ -56,6 +56,41 @@ async def test_transform_result_is_cached_and_delivered() -> None:
     assert seen == ["1", "2"]
 
 
+async def test_watch_and_waits_follow_the_versions_that_a_transform_leaves_out() -> None:
+    def slim(pod: Any) -> Any:
+        return {"metadata": {"name": pod.metadata.name, "namespace": pod.metadata.namespace}}
+
+    async with informer_of("a", transform=slim) as (pods, informer, received):
+        version = pods.put("a")
+        await settled()
+        assert informer.last_sync_resource_version == version
+        await informer.wait_for(pods.objects["default/a"], timeout=1)
+        assert cached_version(informer, "a") == version
+        pods.end_watches()
+        await asyncio.sleep(5)
+        assert pods.requests[-1].resource_version == version
+    assert received == ["add! a 1", "update a 1 2"]
+
+
+async def test_object_that_a_transform_renames_is_skipped_and_not_lost(caplog: pytest.LogCaptureFixture) -> None:
+    def rename(pod: Any) -> Any:
+        renamed = {**pod.to_dict()["metadata"], "name": "other"}
+        return {"metadata": renamed} if pod.status is not None else pod
+
+    caplog.set_level(logging.INFO)
+    async with informer_of("a", transform=rename) as (pods, informer, received):
+        pods.put("a", status={})
+        await settled()
+        assert "the transform returned an object with another name or namespace" in informer.undecodable()["default/a"]
+        assert informer.state.phase == "degraded"
+        assert cached_version(informer, "a") == "1"
+        pods.put("a")
+        await settled()
+        assert informer.state.phase == "watching"
+    assert received == ["add! a 1", "update a 1 3"]
+    assert "default/a is skipped: the transform returned an object with another name or namespace" in caplog.text
+
+
 def picky(pod: Any) -> Any:
     if pod.status is not None and pod.status.phase == "Failed":
         raise LookupError("no such phase")

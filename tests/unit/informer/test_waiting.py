@@ -14,8 +14,11 @@ from kubernetes_asyncio.client import V1ConfigMap, V1ObjectMeta
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.client import Status
-from aioinformer.errors import InformerStopped, OptionError, TransportError, UsageError
+from aioinformer.errors import DecodeError, InformerStopped, OptionError, TransportError, UsageError
+from aioinformer.factory.dynamic import DynamicInformer
 from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.factory.reselecting import ReselectingInformer
 from aioinformer.handlers.synctrack import SingleFileTracker
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, wait_for_cache_sync
@@ -62,6 +65,112 @@ async def test_wait_skips_states_that_do_not_match() -> None:
         assert not gone.done()
         pods.delete("a")
         assert await gone is None
+
+
+def absent(pod: Any) -> bool:
+    return pod is None
+
+
+async def ended(*waiting: asyncio.Future[Any]) -> list[Any]:
+    """Return what waits have returned that are done by now; "waiting" for the others."""
+    await settled()
+    return [each.result() if each.done() else "waiting" for each in waiting]
+
+
+async def test_absence_is_not_judged_before_the_sync() -> None:
+    pods = Collection("a")
+    pods.gate.clear()
+    informer = SharedIndexInformer(pods)
+    there, not_there = (asyncio.ensure_future(informer.wait_for(f"default/{name}", absent)) for name in "ab")
+    assert await ended(there, not_there) == ["waiting", "waiting"]
+    async with informer:
+        assert await ended(there, not_there) == ["waiting", "waiting"]
+        with pytest.raises(TimeoutError, match=r"absent within 3 s; the cache has not synced"):
+            await informer.wait_for("default/b", absent, timeout=3)
+        pods.gate.set()
+        await informer.wait_for_sync()
+        assert await ended(there, not_there) == ["waiting", None]
+        pods.delete("a")
+        assert await there is None
+        assert await informer.wait_for("default/a", absent, timeout=0) is None
+    assert waiters_of(informer) == 0
+
+
+async def test_absence_is_not_judged_before_another_selection_is_listed() -> None:
+    old, new = Collection("a"), Collection("b")
+    new.gate.clear()
+    informer = ReselectingInformer(old)
+    async with informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.ensure_future(informer.select(new))
+        await settled()
+        there, not_there = (asyncio.ensure_future(informer.wait_for(f"default/{name}", absent)) for name in "bc")
+        assert await ended(there, not_there) == ["waiting", "waiting"]
+        new.gate.set()
+        await selecting
+        assert await ended(there, not_there) == ["waiting", None]
+        there.cancel()
+
+
+async def test_absence_is_judged_for_each_namespace_once_it_is_listed() -> None:
+    pods = {each: Collection() for each in ("", "default", "new")}
+    pods["new"].put("a", "new")
+    pods["new"].gate.clear()
+    informer = MultiNamespaceInformer(pods.__getitem__, ["default"])
+    async with informer:
+        await informer.wait_for_sync()
+        adding = asyncio.ensure_future(informer.add_namespace("new"))
+        await settled()
+        waiting = [asyncio.ensure_future(informer.wait_for(key, absent)) for key in ("default/a", "new/a", "new/b")]
+        assert await ended(*waiting) == [None, "waiting", "waiting"]
+        pods["new"].gate.set()
+        await adding
+        assert await ended(*waiting) == [None, "waiting", None]
+        waiting[1].cancel()
+
+
+async def test_absence_is_not_judged_before_a_served_again_resource_is_listed() -> None:
+    pods = Collection("a")
+    informer = DynamicInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        informer.serve(False)
+        assert await informer.wait_for("default/a", absent, timeout=1) is None
+        pods.gate.clear()
+        informer.serve(True)
+        await settled()
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", absent))
+        assert await ended(waiting) == ["waiting"]
+        pods.gate.set()
+        await informer.wait_for("default/a", timeout=5)
+        assert await ended(waiting) == ["waiting"]
+        waiting.cancel()
+
+
+async def test_object_that_cannot_be_decoded_is_not_absent() -> None:
+    pods = Collection()
+    pods.put("a", metadata={"labels": 5, "uid": 7})
+    async with informer_of(pods) as (_, informer, _):
+        with pytest.raises(DecodeError, match="default/a"):
+            await informer.wait_for("default/a", absent, timeout=1)
+        pods.delete("a")
+        await settled()
+        assert await informer.wait_for("default/a", absent, timeout=1) is None
+
+
+async def test_wait_for_a_complete_deletion_begins_with_the_sync() -> None:
+    pods = Collection("a")
+    pods.gate.clear()
+    status = Status(status="Success", details={"kind": "pods", "uid": pods.objects["default/a"]["metadata"]["uid"]})
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for(status))
+        assert await ended(waiting) == ["waiting"]
+        pods.gate.set()
+        await informer.wait_for_sync()
+        assert await ended(waiting) == ["waiting"]  # the list is older than the deletion
+        pods.delete("a")
+        assert await waiting is None
 
 
 @pytest.mark.conformance("TW-08")
