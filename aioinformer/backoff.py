@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aioinformer.errors import OptionError
+from aioinformer.exports import lazy_exports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,3 +118,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
     return min(max(seconds, 0.0), MAX_RETRY_AFTER)
+
+
+if not TYPE_CHECKING:  # type checkers read the module itself
+    __getattr__, __dir__ = lazy_exports(__name__)

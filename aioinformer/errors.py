@@ -37,10 +37,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from aioinformer.exports import lazy_exports
 from aioinformer.logs import visible
 
 #: Exceptions of users' functions that are caught. KeyboardInterrupt and SystemExit are not: they end the program.
@@ -427,3 +428,7 @@ def collapsed(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+if not TYPE_CHECKING:  # type checkers read the module itself
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -20,6 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from aioinformer.errors import UsageError
+from aioinformer.exports import lazy_exports
 from aioinformer.metrics.statistics import (
     ControllerStatistics,
     ElectorStatistics,
@@ -238,3 +239,7 @@ def _has_ended(numbers: Statistics) -> bool:
     if isinstance(numbers, QueueStatistics):
         return numbers.shutting_down
     return numbers.ended if not isinstance(numbers, InformerStatistics) else not numbers.identity.reserved
+
+
+if not TYPE_CHECKING:  # type checkers read the module itself
+    __getattr__, __dir__ = lazy_exports(__name__)

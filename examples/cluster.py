@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from aioinformer import AlreadyExists, HttpTransport, NotFound, ResourceClient
+from aioinformer import AlreadyExists, HttpTransport, NotFound
 from aioinformer import connect as connect_to_cluster
+from aioinformer.client import ResourceClient
 from aioinformer.testing import ApiServer, Workload
 from aioinformer.transport import Transport
 

@@ -11,15 +11,10 @@ from __future__ import annotations
 
 import argparse
 
-from aioinformer import (
-    EventBroadcaster,
-    ListPager,
-    ListWatch,
-    SharedIndexInformer,
-    discover_event_sink,
-)
-from aioinformer.events import Recorder
+from aioinformer import ListWatch, SharedIndexInformer
+from aioinformer.events import EventBroadcaster, Recorder, discover_event_sink
 from aioinformer.models import core_v1, events_v1
+from aioinformer.reflector import ListPager
 
 import cluster
 

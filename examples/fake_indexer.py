@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioinformer import Indexer, meta_namespace_index_func, meta_namespace_key_func
+from aioinformer import Indexer, meta_namespace_key_func
+from aioinformer.resources import meta_namespace_index_func
 
 Pod = dict[str, Any]
 

@@ -19,7 +19,8 @@ from typing import Annotated
 from fastapi import Body, FastAPI, Response
 
 from aioinformer import evolve
-from aioinformer.controller import Health, Manager, Request
+from aioinformer.controller import Manager, Request
+from aioinformer.controller.snapshots import Health
 from aioinformer.models import apps_v1
 
 manager = Manager("delivery")

@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from aioinformer import LeaderElector, LeadershipLost, Term
+from aioinformer import LeaderElector
+from aioinformer.leaderelection import LeadershipLost, Term
 from aioinformer.transport import Transport
 
 import cluster

@@ -13,9 +13,10 @@ import argparse
 import asyncio
 from contextlib import aclosing
 
-from aioinformer import Client, ListPager, ListWatch, RetryWatcher, until
-from aioinformer.informer import Event
+from aioinformer import Client, ListWatch
+from aioinformer.informer import Event, RetryWatcher, until
 from aioinformer.models import core_v1
+from aioinformer.reflector import ListPager
 
 import cluster
 

@@ -12,13 +12,10 @@ import argparse
 import asyncio
 from typing import Any
 
-from aioinformer import (
-    Client,
-    ListWatch,
-    MultiNamespaceInformer,
-    deletion_handling_object_name,
-)
+from aioinformer import Client, ListWatch
+from aioinformer.factory import MultiNamespaceInformer
 from aioinformer.models import core_v1
+from aioinformer.resources import deletion_handling_object_name
 
 import cluster
 

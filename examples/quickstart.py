@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 
 from aioinformer import SharedInformerFactory
-from aioinformer import deletion_handling_meta_namespace_key_func as key_of
 from aioinformer.models import core_v1
+from aioinformer.resources import deletion_handling_meta_namespace_key_func as key_of
 
 import cluster
 

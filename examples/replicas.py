@@ -12,7 +12,8 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from aioinformer import ApiNotFound, Resource, set_controller_reference
+from aioinformer import ApiNotFound, Resource
+from aioinformer.client import set_controller_reference
 from aioinformer.controller import Manager, Request, set_status
 from aioinformer.models import core_v1
 

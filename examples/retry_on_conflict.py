@@ -13,9 +13,10 @@ import argparse
 import asyncio
 from typing import Any
 
-from aioinformer import Client, ResourceClient, retry_on_conflict
+from aioinformer import Client
+from aioinformer.client import ResourceClient
 from aioinformer.models import core_v1
-from aioinformer.workqueue import RetryBackoff
+from aioinformer.workqueue import RetryBackoff, retry_on_conflict
 
 import cluster
 

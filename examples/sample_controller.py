@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from aioinformer import Resource
-from aioinformer.controller import ForeignObject, Manager, Request, apply_set, set_status
+from aioinformer.controller import Manager, Request, apply_set, set_status
+from aioinformer.controller.errors import ForeignObject
 from aioinformer.models import apps_v1
 
 FOOS = Resource[Any]("samplecontroller.example.com", "v1", "foos", "Foo")

@@ -14,17 +14,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from aioinformer import (
-    Lister,
-    ListWatch,
-    NotFound,
-    ObjectName,
-    RateLimitingQueue,
-    SharedIndexInformer,
-    deletion_handling_object_name,
-    object_name,
-)
+from aioinformer import Lister, ListWatch, NotFound, RateLimitingQueue, SharedIndexInformer
 from aioinformer.models import core_v1
+from aioinformer.resources import ObjectName, deletion_handling_object_name, object_name
 
 import cluster
 

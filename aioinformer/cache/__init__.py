@@ -2,10 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "objects.fields": "parse_path",
-        "objects.storage": "Storage StorageTier",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -2,14 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "applying": "AppliedObject ApplyFailed ApplyReport",
-        "bodies": "RawAnswer Status",
-        "changes.applied": "Applied",
-        "lists": "Listing Page",
-        "requests": "Impersonation ReadOptions WriteOptions",
-        "subresources": "Subresource",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -1,1 +1,5 @@
 """Factories: informers of several resources, namespaces and selections that start and stop together."""
+
+from aioinformer.exports import lazy_exports as _lazy_exports
+
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -5,12 +5,4 @@ Each name is imported on first access: pytest loads the plugin in every run, and
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "checker": "HarnessFailure NotConverged",
-        "exploring": "Outcome explore run",
-        "harness": "Converged Harness",
-        "plan": "Crash Plan",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -2,15 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "options": "InformerOptions QueueName",
-        "snapshots": (
-            "FactorySnapshot HandlerCallSnapshot HandlerErrorSnapshot HandlerSnapshot InformerSnapshot "
-            "ScopeSnapshot SourceSnapshot"
-        ),
-        "sync": "Syncing all_synced",
-        "watch": "Event WatchClosed",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -9,14 +9,4 @@ watch, run or request. So metrics cost next to nothing.
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "names": "InformerName InformerNameAndResource",
-        "provider": "MetricsProvider MetricsSource",
-        "statistics": (
-            "ControllerStatistics Durations ElectorStatistics InformerStatistics ManagerStatistics QueueStatistics "
-            "RequestStatistics RingStatistics Statistics"
-        ),
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -14,7 +14,7 @@ from aioinformer.exports import lazy_exports as _lazy_exports
 from aioinformer.models.names import ENTRY as _ENTRY
 from aioinformer.models.names import find_modules as _find_modules
 
-__getattr__, __dir__ = _lazy_exports(__name__, {"base": "MetadataView Model Object ObjectMeta Quantity"})
+__getattr__, __dir__ = _lazy_exports(__name__)
 
 if _ENTRY not in __path__:
     _sys.path_hooks.append(_find_modules)

@@ -2,11 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "consistency": "ConsistencyDetector ENVIRONMENT_VARIABLE InconsistentList consistency_mode",
-        "pager": "read_page",
-        "aioinformer.resources.shards": "HASHES NAMESPACE ShardRange ShardSelector UID parse_shard_selector shard_hash",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -2,9 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "references": "ObjectReference get_partial_reference get_reference",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -2,12 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "declaration": "ControllerRing RingSnapshot",
-        "member": "RingRefused",
-        "membership": "Membership SlotGrant SlotLost",
-        "table": "RingDamaged",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

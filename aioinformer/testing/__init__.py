@@ -5,14 +5,4 @@ Each name is imported on first access: pytest loads the plugin in every run, and
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "api.statuses": "StatusError",
-        "http.faults": "FAULTS Fault FaultScope",
-        "http.router": "RequestEntry",
-        "server.api_server": "ApiServer FaultController",
-        "server.population": "Workload make_pod make_pods populate",
-        "state.storage": "Backup",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -7,13 +7,4 @@ implement them: `HttpTransport` over an `aiohttp.ClientSession`, and `Kubernetes
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "auth.credentials": "Connection",
-        "auth.tokens": "Credential Credentials FixedCredentials",
-        "messages": "Request Response SendCheck Sending Transport exchange",
-        "kubernetes": "KubernetesTransport",
-        "session": "TLS",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -2,11 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "admission": "Admission",
-        "hooks": "AdmissionRequest HookOptions Invalid User",
-        "server": "WebhookServer",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

@@ -2,13 +2,4 @@
 
 from aioinformer.exports import lazy_exports as _lazy_exports
 
-__getattr__, __dir__ = _lazy_exports(
-    __name__,
-    {
-        "delaying": "Delayed",
-        "orders": "FIFOOrder PriorityOrder QueueOrder",
-        "queue": "Work",
-        "rate_limiters": "TokenBucket WithJitterRateLimiter default_item_based_rate_limiter",
-        "retry": "RetryBackoff is_conflict",
-    },
-)
+__getattr__, __dir__ = _lazy_exports(__name__)

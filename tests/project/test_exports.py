@@ -1,55 +1,35 @@
-"""The public names: each export of the package and of its rooms exists, is listed once, and is documented."""
+"""The public names: each has one address, exists there, and is documented."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
 import sys
 from collections import Counter
-from types import ModuleType
-from typing import TypeVar
 
 import pytest
 
-#: The rooms that users import from.
-ROOMS = (
-    "transport",
-    "resources",
-    "cache",
-    "queue",
-    "reflector",
-    "client",
-    "handlers",
-    "informer",
-    "factory",
-    "workqueue",
-    "leaderelection",
-    "events",
-    "ring",
-    "testing",
-)
+from aioinformer.exports import ADDRESSES, modules_of
 
-every_package = pytest.mark.parametrize("package", ["aioinformer", *(f"aioinformer.{room}" for room in ROOMS)])
+#: Each public name with its address.
+PUBLIC = [(address, name) for address in ADDRESSES for name in modules_of(address)]
+
+every_address = pytest.mark.parametrize("address", ADDRESSES)
 
 
-@every_package
-def test_each_export_exists_and_is_listed_once(package: str) -> None:
-    assert [name for name, count in Counter(exports_of(package)).items() if count > 1] == []
-    module = importlib.import_module(package)
-    assert [name for name in exports_of(package) if not hasattr(module, name)] == []
+@every_address
+def test_each_name_exists_and_is_listed_once(address: str) -> None:
+    module = importlib.import_module(address)
+    assert sorted(" ".join(ADDRESSES[address].values()).split()) == module.__all__
+    assert set(module.__all__) <= set(dir(module))
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
-@every_package
-def test_each_public_name_is_exported(package: str) -> None:
-    module = importlib.import_module(package)
-    public = {name for name, value in vars(module).items() if not name.startswith("_") and not _is_foreign(value)}
-    assert public - {"TYPE_CHECKING"} <= set(exports_of(package))
-
-
-@every_package
-def test_each_export_is_documented(package: str) -> None:
-    module = importlib.import_module(package)
-    exports = {name: getattr(module, name) for name in exports_of(package)}
+@every_address
+def test_each_name_is_documented(address: str) -> None:
+    module = importlib.import_module(address)
+    exports = {name: getattr(module, name) for name in modules_of(address)}
     undocumented = [name for name, value in exports.items() if _can_have_docs(value) and not inspect.getdoc(value)]
     undocumented += [
         f"{name}.{member}"
@@ -63,21 +43,34 @@ def test_each_export_is_documented(package: str) -> None:
     assert undocumented == []
 
 
-def test_each_name_has_one_address() -> None:
-    packages = ["aioinformer", *(f"aioinformer.{room}" for room in (*ROOMS, "controller"))]
-    exports = [(package, name) for package in packages for name in exports_of(package)]
-    objects = Counter(id(getattr(importlib.import_module(package), name)) for package, name in exports)
-    assert [export for export in exports if objects[id(getattr(sys.modules[export[0]], export[1]))] > 1] == []
+def test_each_object_has_one_address() -> None:
+    objects = Counter(id(getattr(importlib.import_module(address), name)) for address, name in PUBLIC)
+    assert [each for each in PUBLIC if objects[id(getattr(sys.modules[each[0]], each[1]))] > 1] == []
 
 
-def exports_of(package: str) -> list[str]:
-    return list(getattr(importlib.import_module(package), "__all__", ()))
+@every_address
+def test_name_of_another_address_is_looked_up(address: str) -> None:
+    module = importlib.import_module(address)
+    name = "ThreadSafeStore" if address == "aioinformer.queue" else "RealFIFO"
+    room = "aioinformer.cache" if address == "aioinformer.queue" else "aioinformer.queue"
+    assert not hasattr(module, name)
+    with pytest.raises(AttributeError, match=f"^module '{address}' has no attribute '{name}': {name} is in {room}$"):
+        getattr(module, name)
+    with pytest.raises(AttributeError, match=f"^module '{address}' has no attribute 'Nothing'$"):
+        module.Nothing  # noqa: B018
 
 
-def _is_foreign(value: object) -> bool:
-    if isinstance(value, (ModuleType, TypeVar)) or type(value).__name__ == "_Feature":
-        return True
-    return not str(getattr(value, "__module__", "aioinformer")).startswith("aioinformer")
+def test_looking_up_an_address_imports_no_room() -> None:
+    script = """
+import sys, aioinformer
+try:
+    aioinformer.UndeltaStore
+except AttributeError as error:
+    print(error, sorted(name for name in sys.modules if name.startswith("aioinformer.")))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = "module 'aioinformer' has no attribute 'UndeltaStore': UndeltaStore is in aioinformer.cache"
+    assert run.stdout == f"{found} ['aioinformer.exports']\n"
 
 
 def _can_have_docs(value: object) -> bool:

@@ -9,16 +9,18 @@ from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import msgspec
 
-from aioinformer import Client, Resource, object_name
+from aioinformer import Client, Resource
 from aioinformer.controller import Request
 from aioinformer.models import core_v1
+from aioinformer.resources import object_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from aioinformer import Lister, ObjectName, SharedIndexInformer
+    from aioinformer import Lister, SharedIndexInformer
     from aioinformer.cache.objects.record import Record
-    from aioinformer.controller import Input
+    from aioinformer.controller.inputs import Input
+    from aioinformer.resources import ObjectName
     from aioinformer.testing import ApiServer
 
 #: The verbs of requests that change something.

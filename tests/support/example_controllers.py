@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import yaml
 
-from aioinformer import ApiNotFound, Invalid, Resource, SharedInformerFactory, connect
+from aioinformer import ApiNotFound, Resource, SharedInformerFactory, connect
+from aioinformer.errors import Invalid
 from aioinformer.models import apps_v1, core_v1, rbac_v1
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from multidict import CIMultiDict
 
-from aioinformer import TransportError
+from aioinformer.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -1,1 +1,5 @@
-"""Controllers while they run; imports are from its modules."""
+"""Controllers while they run."""
+
+from aioinformer.exports import lazy_exports as _lazy_exports
+
+__getattr__, __dir__ = _lazy_exports(__name__)

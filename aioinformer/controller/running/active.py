@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from aioinformer.concurrency import Latch, Root, create_task
 from aioinformer.controller.inputs.loops import LoopDetector
-from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs
 from aioinformer.controller.running.attempts import Attempt, AttemptSteps, Requests
@@ -36,6 +35,7 @@ from aioinformer.controller.running.outcomes import (
     outcome_of_result,
 )
 from aioinformer.controller.running.share import Share
+from aioinformer.controller.writes.own_writes import StaleCache
 from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.report import ControllerReport
     from aioinformer.controller.request import Cause
     from aioinformer.controller.running.settings import Services
+    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.workqueue.requests.outcomes import Outcome, Run

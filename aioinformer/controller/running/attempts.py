@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from aioinformer.client.client import Client
     from aioinformer.client.targets import Target
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.own_writes.bounds import Bounds
-    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.controller.running.settings import Services
+    from aioinformer.controller.writes.bounds import Bounds
+    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource

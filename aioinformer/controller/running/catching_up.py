@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.concurrency import TaskGroup, create_task
-from aioinformer.controller.own_writes.own_writes import StaleCache
+from aioinformer.controller.writes.own_writes import StaleCache
 from aioinformer.logs import get_logger
 from aioinformer.metrics.counters import DELAY_BOUNDS, DurationCounter
 from aioinformer.workqueue.waiting import loop_time
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.own_writes.current import CurrentCaches
-    from aioinformer.controller.own_writes.own_writes import OwnWrites
+    from aioinformer.controller.writes.current import CurrentCaches
+    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.keys import ObjectName

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.backoff import MAX_RETRY_AFTER
-from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.controller.request import (
     NothingToDo,
     NotRunning,
@@ -20,6 +19,7 @@ from aioinformer.controller.request import (
     TerminalError,
 )
 from aioinformer.controller.running.attempts import subject_of
+from aioinformer.controller.writes.own_writes import StaleCache
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, Stale, TransportError, UsageError
 from aioinformer.functions import origin
 from aioinformer.leaderelection.elector import LeadershipLost

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, create_task, running_loop, shielded
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, readiness
-from aioinformer.controller.own_writes.current import CurrentCaches
 from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.inspection import snapshot, statistics
 from aioinformer.controller.running.settings import GuardedThread, Services, Settings
 from aioinformer.controller.running.supervised import Supervised
+from aioinformer.controller.writes.current import CurrentCaches
 from aioinformer.errors import AioinformerError, UsageError, collapsed
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible

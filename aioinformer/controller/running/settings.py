@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.client.client import Client
-    from aioinformer.controller.own_writes.current import CurrentCaches
+    from aioinformer.controller.writes.current import CurrentCaches
     from aioinformer.events import Recorder
     from aioinformer.factory.pool import Informers
     from aioinformer.metrics.provider import MetricsProvider

@@ -17,9 +17,9 @@ from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.client.requests import APPLY
 from aioinformer.concurrency import create_task
 from aioinformer.controller.inputs.owners import controllers
-from aioinformer.controller.own_writes.bounds import WITH_UID, Bounds
 from aioinformer.controller.request import LOW_PRIORITY, Cause
 from aioinformer.controller.running.catching_up import CatchUp
+from aioinformer.controller.writes.bounds import WITH_UID, Bounds
 from aioinformer.resources.keys import ObjectName
 from aioinformer.ring import SlotLost
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from aioinformer.client.targets import Target
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.controller.running.cancellation import Cancellation
     from aioinformer.controller.running.settings import Services
+    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
     from aioinformer.transport import Request as WriteRequest

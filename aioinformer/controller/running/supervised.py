@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from aioinformer.backoff import Backoff
-from aioinformer.controller.own_writes.own_writes import OwnWrites
-from aioinformer.controller.own_writes.sender import WritePolicy
 from aioinformer.controller.running.active import ActiveController
+from aioinformer.controller.writes.own_writes import OwnWrites
+from aioinformer.controller.writes.sender import WritePolicy
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.logs import get_logger
 

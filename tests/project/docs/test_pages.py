@@ -13,22 +13,20 @@ import llms_txt
 import programs
 import pytest
 
-import aioinformer
-import aioinformer.controller
-import aioinformer.testing
 from aioinformer import (
     Client,
     EventRecorder,
-    HandlerRegistration,
     Indexer,
     LeaderElector,
     Lister,
     RateLimitingQueue,
-    ResourceClient,
     SharedIndexInformer,
     SharedInformerFactory,
 )
+from aioinformer.client import ResourceClient
 from aioinformer.controller import Controller, Manager, Request
+from aioinformer.exports import ADDRESSES, modules_of
+from aioinformer.handlers import HandlerRegistration
 from aioinformer.informer import InformerOptions
 from tests.project.docs.blocks import ALL, DOCS, PAGES, PROJECT, Block, in_language
 
@@ -38,8 +36,10 @@ if TYPE_CHECKING:
 LANGUAGES = {"python", "console", "json", "text", "toml", "yaml"}
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
 IMPORT = re.compile(r"\b(?:from|import) +(aioinformer(?:\.\w+)*)")
-#: What a page of the reference shows.
-DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+#: Modules that pages may name in imports: the addresses of public names, and the groups of types.
+IMPORTABLE = re.compile(rf"aioinformer\.models\.\w+|{'|'.join(map(re.escape, ADDRESSES))}")
+#: Public names, without their addresses.
+PUBLIC = {name for address in ADDRESSES for name in modules_of(address)}
 #: Numbers of rows of the conformance list and of the behaviours of controllers, such as REF-07 and C-07.
 ROWS = (DOCS / "conformance.toml").read_text() + (DOCS / "controllers.toml").read_text()
 ROW = re.compile(rf"\b(?:{'|'.join(sorted(set(re.findall(r'([A-Z]+)-[0-9]+', ROWS))))})-[0-9]+\b")
@@ -86,10 +86,8 @@ def test_pages_show_programs_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
-def test_imports_are_from_the_root_or_a_room(path: Path) -> None:
-    text = path.read_text()
-    assert {module for module in IMPORT.findall(text) if module.count(".") > 1} == set()
-    assert {name for name in DIRECTIVE.findall(text) if name.count(".") > 2} == set()
+def test_imports_are_from_addresses_of_public_names(path: Path) -> None:
+    assert {module for module in IMPORT.findall(path.read_text()) if not IMPORTABLE.fullmatch(module)} == set()
 
 
 @pytest.mark.parametrize(
@@ -233,7 +231,7 @@ def test_names_of_the_page_exist(page: str, code: str) -> None:
     if name in VARIABLES[page] and rest:
         assert hasattr(VARIABLES[page][name], rest.split(".")[0])
     elif name not in WORDS | VARIABLES[page].keys() | OPTIONS:
-        assert any(hasattr(each, name) for each in (aioinformer, aioinformer.controller, aioinformer.testing))
+        assert name in PUBLIC
 
 
 @pytest.mark.parametrize("page", VARIABLES)

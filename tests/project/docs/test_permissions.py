@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from aioinformer import (
-    EventBroadcaster,
-    HttpTransport,
-    LeaderElector,
-    Phase,
-    RunOptions,
-    SharedInformerFactory,
-    discover_event_sink,
-)
+from aioinformer import HttpTransport, LeaderElector, RunOptions, SharedInformerFactory
+from aioinformer.events import EventBroadcaster, discover_event_sink
+from aioinformer.reflector import Phase
 from aioinformer.testing import ApiServer
 from tests.project.docs.blocks import in_language
 

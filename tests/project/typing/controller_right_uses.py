@@ -15,17 +15,14 @@ import msgspec
 import pydantic
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer import Client, Condition, Lister, ObjectName, Resource, ResourceClient, RunOptions, get_condition
-from aioinformer.client import Status, Subresource
+from aioinformer import Client, Condition, Lister, Resource, RunOptions
+from aioinformer.client import ResourceClient, Status, Subresource, get_condition
 from aioinformer.controller import (
-    Cause,
     Change,
     Controller,
     Every,
     Manager,
     Owns,
-    Parked,
-    Primary,
     References,
     Request,
     Result,
@@ -35,6 +32,7 @@ from aioinformer.controller import (
     finalizing,
     set_status,
 )
+from aioinformer.controller.inputs import Primary
 from aioinformer.models import (
     Object,
     ObjectMeta,
@@ -45,7 +43,8 @@ from aioinformer.models import (
     core_v1,
     networking_v1,
 )
-from aioinformer.resources import ObjectReference
+from aioinformer.resources import ObjectName, ObjectReference
+from aioinformer.workqueue import Cause, Parked
 
 
 class Website(msgspec.Struct, frozen=True):

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
-from aioinformer import Client, Condition, Resource, ResourceClient
-from aioinformer.controller import Controller, Manager, Owns, Primary, Request, Result, Watch, controller, set_status
+from aioinformer import Client, Condition, Resource
+from aioinformer.client import ResourceClient
+from aioinformer.controller import Controller, Manager, Owns, Request, Result, Watch, controller, set_status
+from aioinformer.controller.inputs import Primary
 from aioinformer.models import Object, ObjectMeta, apps_v1, core_v1, networking_v1
 
 

@@ -12,36 +12,27 @@ from typing import Any, Literal, assert_type
 import msgspec
 
 from aioinformer import (
-    BUILTIN_RESOURCES,
     Client,
-    ClusterLister,
     DeletedFinalStateUnknown,
-    FilteringResourceEventHandler,
-    HandlerRegistration,
     HttpTransport,
     Indexer,
     Lister,
-    ListPager,
     ListWatch,
-    NamespaceLister,
     Resource,
-    ResourceClient,
     ResourceEventHandlerFuncs,
     RunOptions,
     SharedIndexInformer,
     SharedInformerFactory,
-    SyncResult,
-    ThreadedHandler,
-    add_finalizer,
     connect,
     evolve,
     meta_namespace_key_func,
-    remove_condition,
-    set_condition,
 )
-from aioinformer.cache import Storage
+from aioinformer.cache import ClusterLister, NamespaceLister, Storage
 from aioinformer.cache.objects.frozen import FrozenDict
+from aioinformer.client import ResourceClient, add_finalizer, remove_condition, set_condition
 from aioinformer.factory.accessors import ClusterAccessor, NamespacedAccessor
+from aioinformer.handlers import FilteringResourceEventHandler, HandlerRegistration, ThreadedHandler
+from aioinformer.informer import SyncResult
 from aioinformer.models import (
     MetadataView,
     Model,
@@ -53,6 +44,8 @@ from aioinformer.models import (
     core_v1,
     meta_v1,
 )
+from aioinformer.reflector import ListPager
+from aioinformer.resources import BUILTIN_RESOURCES
 from aioinformer.transport import Connection
 from aioinformer.transport.auth.credentials import ConnectionTransport
 

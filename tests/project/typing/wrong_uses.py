@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aioinformer import ListWatch, Resource, ResourceEventHandlerFuncs, RunOptions, SharedIndexInformer, set_condition
+from aioinformer import ListWatch, Resource, ResourceEventHandlerFuncs, RunOptions, SharedIndexInformer
+from aioinformer.client import set_condition
 from aioinformer.controller import Controller, Manager, QueueOptions, controller
 from aioinformer.models import ObjectMeta, apps_v1, core_v1, meta_v1
 

@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from aioinformer import Client, DecodeError, Invalid, connect, load_manifests
+from aioinformer import Client, connect, load_manifests
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cli.controllers.manifest import to_yaml
 from aioinformer.client import ApplyFailed
 from aioinformer.crds import Column, CustomResource, Scale, custom_resource
+from aioinformer.errors import DecodeError, Invalid
 from tests.support.declared_classes import FIELDS, OldWebsite, Pet, Tenant, Website, class_with
 from tests.support.schema_values import SERVER_ACCEPTS, differences, values
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from aioinformer import LeaderElectionOptions, LeaderElector, LeadershipLost, set_controller_reference
+from aioinformer import LeaderElectionOptions, LeaderElector
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
+from aioinformer.client import set_controller_reference
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
+from aioinformer.leaderelection import LeadershipLost
 from aioinformer.leaderelection.candidate import LeaseCandidate
 from aioinformer.models import core_v1
 from aioinformer.transport.auth.credentials import connect

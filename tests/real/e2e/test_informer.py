@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kubernetes_asyncio.client import CoreV1Api
 
-from aioinformer import (
-    ListWatch,
-    NotFound,
-    Phase,
-    Resource,
-    RunOptions,
-    SharedIndexInformer,
-    SharedInformerFactory,
-    connect,
-)
+from aioinformer import ListWatch, NotFound, Resource, RunOptions, SharedIndexInformer, SharedInformerFactory, connect
 from aioinformer.events.broadcaster import EventBroadcaster
 from aioinformer.events.sink import CoreEventSink, SeriesEventSink, discover_event_sink
+from aioinformer.reflector import Phase
 from aioinformer.reflector.pager import ListPager
 from aioinformer.reflector.sharding import ShardedListWatch
 from aioinformer.resources.shards import shard_selectors
@@ -30,7 +22,7 @@ from tests.support.model_stubs import MODULES, constants, misfits
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer import InformerState
+    from aioinformer.reflector import InformerState
     from aioinformer.transport import Transport
     from tests.support.real_cluster import Operator, RealCluster
 

@@ -12,7 +12,8 @@ import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from aioinformer import ApiError, Client, Conflict, Invalid, Resource, connect
+from aioinformer import ApiError, Client, Conflict, Resource, connect
+from aioinformer.errors import Invalid
 from tests.real.rows.test_changes import without_version
 
 if TYPE_CHECKING:

@@ -11,19 +11,8 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from aioinformer import (
-    ApiError,
-    Conflict,
-    ListWatch,
-    Resource,
-    SharedIndexInformer,
-    add_finalizer,
-    evolve,
-    get_condition,
-    remove_finalizer,
-    set_condition,
-    set_controller_reference,
-)
+from aioinformer import ApiError, Conflict, ListWatch, Resource, SharedIndexInformer, evolve
+from aioinformer.client import add_finalizer, get_condition, remove_finalizer, set_condition, set_controller_reference
 from aioinformer.client.changes.applied import difference
 from aioinformer.models import core_v1
 from aioinformer.resources import catalog

@@ -15,23 +15,10 @@ import msgspec
 import pydantic
 import pytest
 
-from aioinformer import (
-    AlreadyExists,
-    ApiError,
-    ApiNotFound,
-    Conflict,
-    DecodeError,
-    Forbidden,
-    Invalid,
-    NotFound,
-    OptionError,
-    Resource,
-    TooManyRequests,
-    UnknownOption,
-    UnknownResource,
-    UsageError,
-)
+from aioinformer import AlreadyExists, ApiError, ApiNotFound, Conflict, NotFound, Resource, UsageError
 from aioinformer.client import Impersonation, Status
+from aioinformer.errors import DecodeError, Forbidden, Invalid, OptionError, TooManyRequests, UnknownOption
+from aioinformer.resources import UnknownResource
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:

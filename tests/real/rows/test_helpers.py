@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import Client, Condition, Resource, SharedInformerFactory, evolve, object_name
-from aioinformer.controller import Manager, OwnWrites, Request, finalizing, set_status
+from aioinformer import Client, Condition, Resource, SharedInformerFactory, evolve
+from aioinformer.controller import Manager, Request, finalizing, set_status
+from aioinformer.controller.writes import OwnWrites
 from aioinformer.errors import ApiError, ApiNotFound
 from aioinformer.models import ObjectMeta, apps_v1
+from aioinformer.resources import object_name
 from aioinformer.resources.keys import ObjectName
 from tests.support.bench import CLEANUP, Bench, definition
 

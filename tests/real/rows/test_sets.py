@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import Client, Conflict, NotFound, object_name
-from aioinformer.controller import AppliedSet, ForeignObject, Request, apply_set
+from aioinformer import Client, Conflict, NotFound
+from aioinformer.controller import Request, apply_set
+from aioinformer.controller.errors import ForeignObject
 from aioinformer.models import apps_v1, core_v1
+from aioinformer.resources import object_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from aioinformer import ObjectName
     from aioinformer import Resource as AnyResource
+    from aioinformer.controller.helpers import AppliedSet
     from aioinformer.controller.helpers.pruning import By
+    from aioinformer.resources import ObjectName
     from aioinformer.transport import Request as HttpRequest
     from aioinformer.transport import Response, Transport
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
-from aioinformer import ApiError, Client, Forbidden, Invalid, Resource
+from aioinformer import ApiError, Client, Resource
+from aioinformer.errors import Forbidden, Invalid
 from aioinformer.models import core_v1
 from tests.support.webhooks import Hooks, configuration, patch
 

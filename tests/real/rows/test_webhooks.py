@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, ApiNotFound, Client, Invalid, Resource, evolve, load_manifests
+from aioinformer import ApiError, ApiNotFound, Client, Resource, evolve, load_manifests
 from aioinformer.cli.projects.kustomize import Deployed, base_files
 from aioinformer.controller import Manager
+from aioinformer.errors import Invalid
 from aioinformer.models import core_v1
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
 from aioinformer.webhooks import Invalid as Refusal

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from aioinformer import Client, HttpTransport, TransportError, WriteOutcomeUnknown
+from aioinformer import Client, HttpTransport
+from aioinformer.errors import TransportError, WriteOutcomeUnknown
 from aioinformer.testing import ApiServer
 from tests.support.scripted_transport import OBJECT
 

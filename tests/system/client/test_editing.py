@@ -14,18 +14,20 @@ from aioinformer import (
     Client,
     Conflict,
     HttpTransport,
-    OptionError,
     Resource,
     SharedInformerFactory,
     UsageError,
-    add_finalizer,
     evolve,
+)
+from aioinformer.client import (
+    add_finalizer,
     is_condition_true,
     remove_condition,
     remove_finalizer,
     set_condition,
     set_controller_reference,
 )
+from aioinformer.errors import OptionError
 from aioinformer.resources.references import ObjectReference
 from tests.support.bench import CONFIG_MAPS, WIDGETS, WithUUID, definition
 

@@ -14,24 +14,18 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from aiohttp import web
 
-from aioinformer import (
-    AlreadyExists,
-    ApiNotFound,
-    Client,
-    Conflict,
+from aioinformer import AlreadyExists, ApiNotFound, Client, Conflict, HttpTransport, NotFound, UsageError
+from aioinformer.client import Impersonation, Status
+from aioinformer.errors import (
     DecodeError,
     Expired,
     Forbidden,
     Gone,
-    HttpTransport,
-    NotFound,
     OptionError,
     TransportError,
     UnknownOption,
-    UsageError,
     WriteOutcomeUnknown,
 )
-from aioinformer.client import Impersonation, Status
 from tests.support.scripted_transport import OBJECT, Answer, Scripted, refusal, unreachable
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer import Client, HttpTransport, OptionError, SharedInformerFactory, TransportError, WriteOutcomeUnknown
+from aioinformer import Client, HttpTransport, SharedInformerFactory
+from aioinformer.errors import OptionError, TransportError, WriteOutcomeUnknown
 from aioinformer.leaderelection.lease import GetLease
 from aioinformer.leaderelection.lock import LeaseLock
 from aioinformer.transport import Request

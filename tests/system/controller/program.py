@@ -7,8 +7,8 @@ import sys
 import time
 from typing import Any
 
-from aioinformer.controller import Manager, Request, Restart
-from aioinformer.controller.running import active
+from aioinformer.controller import Manager, Request
+from aioinformer.controller.running import Restart, active
 from aioinformer.models import core_v1
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import Client, Condition, FakeRecorder, UsageError
-from aioinformer.controller import Controller, Manager, NothingToDo, Request, Result, RetryAfter, finalizing, set_status
+from aioinformer import Client, Condition, UsageError
+from aioinformer.controller import Controller, Manager, Request, Result, RetryAfter, finalizing, set_status
+from aioinformer.controller.errors import NothingToDo
+from aioinformer.events import FakeRecorder
 from tests.support.bench import CLEANUP, WIDGETS, Bench, definition, with_class
 
 if TYPE_CHECKING:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, FormerOwner, OptionError, SharedInformerFactory, UsageError
+from aioinformer import ApiError, SharedInformerFactory, UsageError
 from aioinformer.client.retries import Sender
-from aioinformer.controller import ForeignObject, apply_set
+from aioinformer.controller import apply_set
+from aioinformer.controller.errors import ForeignObject
+from aioinformer.errors import FormerOwner, OptionError
 from aioinformer.models import core_v1
 from tests.support.bench import CLEANUP, Bench
 

@@ -11,7 +11,6 @@ import aiohttp
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
-from aioinformer import Phase
 from aioinformer.errors import UsageError
 from aioinformer.events.sink import CoreEventSink
 from aioinformer.factory.dynamic import DynamicInformers
@@ -19,6 +18,7 @@ from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.leaderelection.candidate import LeaseCandidate
 from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.reflector import Phase
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.discovery import Discovery
 from aioinformer.testing import ApiServer

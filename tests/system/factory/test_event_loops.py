@@ -15,19 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import aioinformer
-from aioinformer import (
-    Client,
-    EventBroadcaster,
-    HttpTransport,
-    LeaderElector,
-    ListWatch,
-    MultiNamespaceInformer,
-    SharedInformerFactory,
-    Term,
-)
+from aioinformer import Client, HttpTransport, LeaderElector, ListWatch, SharedInformerFactory
 from aioinformer.concurrency import Root, TaskGroup, create_task
 from aioinformer.controller import LeaderElection, Manager, Request
-from aioinformer.events import CoreEventSink
+from aioinformer.events import CoreEventSink, EventBroadcaster
+from aioinformer.factory import MultiNamespaceInformer
 from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
 from aioinformer.transport import Credential
@@ -35,6 +27,8 @@ from aioinformer.transport.auth.tokens import RenewedCredentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+    from aioinformer.leaderelection import Term
 
 
 def plain(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:

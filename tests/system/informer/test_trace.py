@@ -6,9 +6,10 @@ import logging
 
 import pytest
 
-from aioinformer import Client, HttpTransport, ListPager, ListWatch, RunOptions, SharedIndexInformer
+from aioinformer import Client, HttpTransport, ListWatch, RunOptions, SharedIndexInformer
 from aioinformer.logs import Trace
 from aioinformer.models.core_v1 import CONFIG_MAPS
+from aioinformer.reflector import ListPager
 from aioinformer.testing import ApiServer
 
 LOGGER = logging.getLogger("aioinformer.reflector")

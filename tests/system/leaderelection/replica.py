@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector, LeadershipLost
-from aioinformer.controller import OwnWrites
+from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector
+from aioinformer.controller.writes import OwnWrites
+from aioinformer.leaderelection import LeadershipLost
 from aioinformer.resources.keys import ObjectName
 from aioinformer.transport import KubernetesTransport
 
 if TYPE_CHECKING:
-    from aioinformer import Client, Term
+    from aioinformer import Client
+    from aioinformer.leaderelection import Term
     from aioinformer.transport import Transport
 
 TIMES = LeaderElectionOptions(lease_duration=3, renew_deadline=2.0, retry_period=0.5)

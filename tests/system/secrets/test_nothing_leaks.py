@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer import BackoffOptions, Lister, RunOptions, SharedIndexInformer, SharedInformerFactory
+from aioinformer import Lister, RunOptions, SharedIndexInformer, SharedInformerFactory
+from aioinformer.backoff import BackoffOptions
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.storage import Storage

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    from aioinformer import ResourceClient
+    from aioinformer.client import ResourceClient
 
     Scenario = Callable[["Stage"], Awaitable[object]]
 

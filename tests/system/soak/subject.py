@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from aioinformer import BackoffOptions, ListWatch, RunOptions, SharedIndexInformer, meta_namespace_key_func
+from aioinformer import ListWatch, RunOptions, SharedIndexInformer, meta_namespace_key_func
+from aioinformer.backoff import BackoffOptions
 from aioinformer.handlers.threaded import ThreadedHandler
 from aioinformer.resources.catalog import find
 from aioinformer.transport.auth.credentials import connect

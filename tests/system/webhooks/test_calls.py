@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, Client, Forbidden, HttpTransport, Resource, evolve
+from aioinformer import ApiError, Client, HttpTransport, Resource, evolve
 from aioinformer.controller import Manager
+from aioinformer.errors import Forbidden
 from aioinformer.errors import Invalid as Refused
 from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer

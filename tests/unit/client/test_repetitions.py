@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from aioinformer import ApiError, Client, Conflict, TooManyRequests, TransportError, WriteOutcomeUnknown
+from aioinformer import ApiError, Client, Conflict
+from aioinformer.errors import TooManyRequests, TransportError, WriteOutcomeUnknown
 from tests.support.scripted_transport import OBJECT, Answer, Scripted, refusal, unreachable
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from tests.support.written_collection import CONFIG_MAPS, PODS, Server
 if TYPE_CHECKING:
     import pytest
 
-    from aioinformer.controller import Controller, ControllerSnapshot, Request
+    from aioinformer.controller import Controller, Request
     from aioinformer.controller.running.active import ActiveController
+    from aioinformer.controller.snapshots import ControllerSnapshot
     from aioinformer.transport import Request as HttpRequest
 
 __all__ = [

@@ -14,18 +14,12 @@ from typing import Any
 
 import pytest
 
-from aioinformer import FakeRecorder
-from aioinformer.controller import (
-    Cause,
-    Controller,
-    QueueOptions,
-    Request,
-    Result,
-    Retry,
-    UndeclaredWrite,
-)
+from aioinformer.controller import Controller, QueueOptions, Request, Result, Retry
+from aioinformer.controller.errors import UndeclaredWrite
+from aioinformer.events import FakeRecorder
 from aioinformer.functions import function_name
 from aioinformer.handlers import stalls
+from aioinformer.workqueue import Cause
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
     PODS,

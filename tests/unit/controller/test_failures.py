@@ -9,16 +9,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.controller import (
-    Controller,
-    NothingToDo,
-    QueueOptions,
-    Request,
-    Retry,
-    RetryAfter,
-    StaleCache,
-    TerminalError,
-)
+from aioinformer.controller import Controller, QueueOptions, Request, Retry, RetryAfter, TerminalError
+from aioinformer.controller.errors import NothingToDo, StaleCache
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, UsageError
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.resources.restmapper import UnknownResource

@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.controller import (
-    Controller,
-    Every,
-    Manager,
-    Owns,
-    QueueOptions,
-    Request,
-    Source,
-    Watch,
-)
+from aioinformer.controller import Controller, Every, Manager, Owns, QueueOptions, Request, Watch
+from aioinformer.controller.inputs import Source
 from aioinformer.errors import UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from tests.unit.controller.setting import (

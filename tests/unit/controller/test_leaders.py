@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request, Source, TerminalError
+from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request, TerminalError
+from aioinformer.controller.inputs import Source
 from aioinformer.errors import TransportError
 from tests.unit.controller.setting import (
     CONFIG_MAPS,

@@ -10,14 +10,10 @@ import anyio
 import pytest
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller import (
-    Controller,
-    ControllerFailed,
-    Manager,
-    Request,
-    Restart,
-    Source,
-)
+from aioinformer.controller import Controller, Manager, Request
+from aioinformer.controller.errors import ControllerFailed
+from aioinformer.controller.inputs import Source
+from aioinformer.controller.running import Restart
 from aioinformer.errors import UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from tests.unit.controller.setting import (

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptions, Request, Restart, Result
+from aioinformer.controller import Controller, LeaderElection, QueueOptions, Request, Result
+from aioinformer.controller.running import Restart
 from aioinformer.controller.running.attached import Inputs
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.informer.reader import InformerCache
+from aioinformer.workqueue import Cause
 from tests.support.stalling_loop import stall
 from tests.unit.controller.setting import (
     CONFIG_MAPS,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import FakeRecorder
 from aioinformer.controller import Controller, Request, Result, finalizing
 from aioinformer.errors import DecodeError, UsageError
+from aioinformer.events import FakeRecorder
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
     Runs,

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from aioinformer import OptionError, Resource, UsageError
+from aioinformer import Resource, UsageError
 from aioinformer.cli.projects.definitions import breaks, spec_differences
 from aioinformer.crds import Column, Scale, custom_resource
+from aioinformer.errors import OptionError
 from tests.support.declared_classes import OldWebsite, Tenant, Website
 
 OLD = custom_resource(OldWebsite, "example.com", "v1beta1", kind="Website", storage=False, deprecated="use v1")

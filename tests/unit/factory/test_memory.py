@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import OptionError, SharedInformerFactory
+from aioinformer import SharedInformerFactory
 from aioinformer.cache.objects.record import decode_record
+from aioinformer.errors import OptionError
 from aioinformer.factory import memory
 from aioinformer.factory.memory import InformerMemory, MemoryLimit
 from aioinformer.testing import ApiServer

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import FilteringResourceEventHandler, ThreadedHandler
 from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.handlers import FilteringResourceEventHandler, ThreadedHandler
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
 from tests.support.collection import Collection

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import LeaderElectionOptions, LeadershipLost, Term
+from aioinformer import LeaderElectionOptions
 from aioinformer.errors import UsageError
+from aioinformer.leaderelection import LeadershipLost, Term
 from aioinformer.leaderelection.leadership import LeaderElection, Leadership
 from tests.support.lease_server import LeaseServer
 from tests.support.stalling_loop import stall

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from aioinformer import OptionError, Resource, UsageError, evolve
+from aioinformer import Resource, UsageError, evolve
 from aioinformer.controller import Manager
+from aioinformer.errors import OptionError
 from aioinformer.webhooks import AdmissionRequest, Invalid, User
 from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
 from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget

@@ -14,8 +14,8 @@ from tests.support.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.controller import Cause
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.workqueue import Cause
 
 
 class Requests:

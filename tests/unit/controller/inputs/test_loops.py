@@ -11,11 +11,12 @@ import msgspec
 import pydantic
 import pytest
 
-from aioinformer.controller import Cause, LoopDetector, Primary
+from aioinformer.controller.inputs import LoopDetector, Primary
 from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
+from aioinformer.workqueue import Cause
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
 from tests.unit.controller.inputs.inputs import WIDGETS, document, view_of, widget

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller import OWNER_INDEX, Owns
+from aioinformer.controller import Owns
+from aioinformer.controller.inputs import OWNER_INDEX
 from aioinformer.errors import UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1

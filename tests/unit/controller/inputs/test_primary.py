@@ -13,19 +13,10 @@ import pydantic
 import pytest
 
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.controller import (
-    Predicate,
-    Primary,
-    annotations_changed,
-    condition_changed,
-    content_changed,
-    fields_changed,
-    generation_changed,
-    labels_changed,
-    predicate,
-    version_changed,
-)
+from aioinformer.controller import annotations_changed, fields_changed, generation_changed, labels_changed, predicate
+from aioinformer.controller.inputs import Primary
 from aioinformer.controller.inputs.predicates import Change
+from aioinformer.controller.predicates import Predicate, condition_changed, content_changed, version_changed
 from aioinformer.errors import UsageError
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.informer.shared_informer import SharedIndexInformer

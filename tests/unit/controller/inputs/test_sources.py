@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller import Every, Source
+from aioinformer.controller import Every
+from aioinformer.controller.inputs import Source
 from aioinformer.controller.inputs.sources import source_of
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources.keys import ObjectName

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from aioinformer.client.requests import APPLY
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
-from aioinformer.controller.own_writes.bounds import WITH_UID, with_uid
-from aioinformer.controller.own_writes.dry_run import pretend
+from aioinformer.controller.writes.bounds import WITH_UID, with_uid
+from aioinformer.controller.writes.dry_run import pretend
 from aioinformer.errors import (
     AioinformerError,
     AlreadyExists,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
-    from aioinformer.controller.own_writes.bounds import Bounds
+    from aioinformer.controller.writes.bounds import Bounds
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response
 

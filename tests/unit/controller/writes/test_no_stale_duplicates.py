@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from aioinformer.controller import OwnWrites
+from aioinformer.controller.writes import OwnWrites
 from aioinformer.errors import AlreadyExists, WriteOutcomeUnknown
 from aioinformer.resources.keys import ObjectName
 from tests.support.written_collection import CONFIG_MAPS, Server

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import LeadershipLost
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.client.targets import target_of
-from aioinformer.controller import OwnWrites, UndeclaredWrite, WritePolicy
-from aioinformer.controller.own_writes.dry_run import pretend
+from aioinformer.controller.errors import UndeclaredWrite
+from aioinformer.controller.writes import OwnWrites, WritePolicy
+from aioinformer.controller.writes.dry_run import pretend
 from aioinformer.errors import ApiNotFound, OptionError, TransportError, UsageError, WriteOutcomeUnknown
+from aioinformer.leaderelection import LeadershipLost
 from aioinformer.transport import Request as HttpRequest
 from tests.support.cluster import built_in
 from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
-from tests.unit.controller.own_writes.support import KEY, config_map, running, settling
+from tests.unit.controller.writes.support import KEY, config_map, running, settling
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from aioinformer import Client, ResourceClient
+    from aioinformer import Client
+    from aioinformer.client import ResourceClient
     from aioinformer.transport import Request, Response
 
 SECRETS = built_in("v1/secrets")

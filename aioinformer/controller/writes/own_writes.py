@@ -26,8 +26,8 @@ from aioinformer.cache.waiters import Write
 from aioinformer.client.bodies import decode
 from aioinformer.client.client import Client
 from aioinformer.client.targets import Metadata, read
-from aioinformer.controller.own_writes.records import Flight, Unread, Writes
-from aioinformer.controller.own_writes.sender import RecordingSender, WritePolicy
+from aioinformer.controller.writes.records import Flight, Unread, Writes
+from aioinformer.controller.writes.sender import RecordingSender, WritePolicy
 from aioinformer.errors import AioinformerError, ApiNotFound, DecodeError
 from aioinformer.resources.resource import Resource
 from aioinformer.resources.selectors import label_selector_of
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.lists import Page
     from aioinformer.client.targets import Target
-    from aioinformer.controller.own_writes.bounds import Bounds
-    from aioinformer.controller.own_writes.sender import Fence, Guard, Log
+    from aioinformer.controller.writes.bounds import Bounds
+    from aioinformer.controller.writes.sender import Fence, Guard, Log
     from aioinformer.informer.reader import InformerCache
     from aioinformer.resources.keys import ObjectName
     from aioinformer.transport import Request, Transport

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.controller import OwnWrites
+from aioinformer.controller.writes import OwnWrites
 from aioinformer.resources.keys import ObjectName
 
 if TYPE_CHECKING:

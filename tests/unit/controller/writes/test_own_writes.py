@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller import StaleCache
+from aioinformer.controller.errors import StaleCache
 from aioinformer.errors import AlreadyExists, ApiError, TransportError
 from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
 from tests.support.virtual_time import VirtualTimeLoop, settled
 from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
-from tests.unit.controller.own_writes.support import KEY, config_map, running, settling
+from tests.unit.controller.writes.support import KEY, config_map, running, settling
 
 if TYPE_CHECKING:
-    from aioinformer import Client, ResourceClient
+    from aioinformer import Client
+    from aioinformer.client import ResourceClient
 
 #: As if the server had this subresource.
 WITHOUT_RESIZE: Resource[Any] = Resource("", "v1", "configmaps", "ConfigMap")

@@ -1,0 +1,5 @@
+"""Predicates that few controllers need, and the type of all."""
+
+from aioinformer.exports import lazy_exports as _lazy_exports
+
+__getattr__, __dir__ = _lazy_exports(__name__)

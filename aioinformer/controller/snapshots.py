@@ -1,0 +1,5 @@
+"""What a manager, its controllers and its health report."""
+
+from aioinformer.exports import lazy_exports as _lazy_exports
+
+__getattr__, __dir__ = _lazy_exports(__name__)
