@@ -1,18 +1,15 @@
-"""The HTTP servers of a manager: what they answer is plain data, at a port of their own or as an ASGI application."""
+"""The HTTP servers of a manager: what they answer is plain data, to aiohttp at a port, or as an ASGI application."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from aioinformer.concurrency import create_task
-from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from aiohttp import web
@@ -129,40 +126,3 @@ def aiohttp_application(respond: Respond, limit: int) -> web.Application:
     app = web.Application(client_max_size=limit)
     app.router.add_route("*", "/{path:.*}", handle)
     return app
-
-
-@asynccontextmanager
-async def listening(
-    app: web.Application,
-    host: str,
-    port: int,
-    *,
-    what: str,
-    remedy: str,
-    grace: float = 1.0,
-    tls: ssl.SSLContext | None = None,
-) -> AsyncIterator[int]:
-    """Serve an application while the block runs, and enter it with the port, which is a free one for 0.
-
-    Args:
-        host: the address to listen on; "" for all.
-        what: what is served, and where, for the error.
-        remedy: what to do if that is impossible.
-        grace: seconds for the requests that are under way at the end.
-
-    Raises:
-        UsageError: the server cannot listen at its address.
-    """
-    from aiohttp import web
-
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace)
-    try:
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", "") or error
-            raise UsageError(f"{what}: {reason}; {remedy}") from error
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()

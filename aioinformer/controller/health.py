@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from aioinformer.listening import listening
 from aioinformer.logs import get_logger
 from aioinformer.reflector.protocol.changes import summary
-from aioinformer.serving import listening
+from aioinformer.serving import Answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from aiohttp import web
-
     from aioinformer.controller.report import ControllerSnapshot, ManagerSnapshot
+    from aioinformer.serving import WebRequest
 
 _log = get_logger("aioinformer.controller")
 
@@ -32,6 +32,11 @@ STALLED: Final = 600.0
 STALE: Final = 60.0
 #: Seconds by which a timer may be late until the event loop counts as blocked.
 _LATE: Final = 10.0
+#: At a time: those of kubelet, Prometheus and people.
+_CONNECTIONS: Final = 64
+#: Bytes: probes have no body.
+_BODY: Final = 1024
+_TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -176,16 +181,11 @@ class HealthServer:
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Self]:
         """Listen while the block runs."""
-        from aiohttp import web
-
-        app = web.Application()
-        for path in ("/livez", "/healthz", "/readyz"):
-            app.router.add_get(path, self._probe)
-        if self._registry is not None:
-            app.router.add_get("/metrics", self._metrics)
-        what = f"the health server cannot listen on port {self.port}"
         remedy = "choose another health_port (--health-port) or host"
-        async with listening(app, self._host, self.port, what=what, remedy=remedy) as self.port:
+        async with listening(
+            self._respond, _BODY, self._host, self.port, what="the health server", remedy=remedy, most=_CONNECTIONS
+        ) as found:
+            self.port = found.number
             _log.info("probes listen at http://%s:%d/livez and /readyz", self._host or "0.0.0.0", self.port)
             self._pulse.start()
             try:
@@ -198,10 +198,18 @@ class HealthServer:
         reason = f"it was blocked for {late:.0f} s" if late > _LATE else ""
         return Health({"event loop": reason, **health.checks})
 
-    async def _probe(self, request: web.Request) -> web.Response:
-        from aiohttp import web
+    async def _respond(self, request: WebRequest) -> Answer:
+        path = f"/{request.path.strip('/')}"
+        path = "/livez" if path == "/healthz" else path
+        if path not in self._probes and (path != "/metrics" or self._registry is None):
+            return Answer(404, _TEXT, b"read /livez or /readyz\n")
+        if request.method not in ("GET", "HEAD"):
+            return Answer(405, _TEXT, b"probes are read by GET\n", {"Allow": "GET, HEAD"})
+        if path == "/metrics":
+            return await self._metrics(request)
+        return self._probe(path, verbose="verbose" in request.query)
 
-        path = "/livez" if request.path == "/healthz" else request.path
+    def _probe(self, path: str, *, verbose: bool) -> Answer:
         health = self._probes[path]()
         if bool(health) is (path in self._failed):
             if health:
@@ -210,16 +218,15 @@ class HealthServer:
             else:
                 self._failed.add(path)
                 _log.warning("probe %s fails: %s", path, health)
-        if health and "verbose" not in request.query:
-            return web.Response(text="ok\n")
+        if health and not verbose:
+            return Answer(200, _TEXT, b"ok\n")
         lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in health.checks.items()]
         lines.append(f"{path[1:]} check {'passed' if health else 'failed'}")
-        return web.Response(text="\n".join([*lines, ""]), status=200 if health else 503)
+        return Answer(200 if health else 503, _TEXT, "\n".join([*lines, ""]).encode())
 
-    async def _metrics(self, request: web.Request) -> web.Response:
-        from aiohttp import web
+    async def _metrics(self, request: WebRequest) -> Answer:
         from prometheus_client.exposition import choose_encoder
 
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
         body = await asyncio.to_thread(encode, self._registry)
-        return web.Response(body=body, headers={"Content-Type": content_type})
+        return Answer(200, content_type, body)

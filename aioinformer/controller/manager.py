@@ -336,7 +336,8 @@ class Manager(Admitting):
         used or configured wrongly. A second signal ends the program at once. Without a configuration of logging, lines
         of level INFO go to stderr.
 
-        At SIGUSR1, what `report` returns is written as JSON, into the log or, if it is given, into `report_file`.
+        At SIGUSR1, what `report` returns is written as JSON, into the log or, if it is given, into `report_file`. The
+        soft limit of open files is raised as far as the hard limit allows, to 65,536 at most.
 
         Raises:
             UsageError: an event loop runs in this thread.

@@ -32,6 +32,9 @@ _log = get_logger("aioinformer.controller")
 
 #: Seconds that a signal is not handled by an event loop that is blocked.
 _BLOCKED: Final = 1.0
+#: Open files that a program may have if the system allows it: each connection is one. More would only cost those who
+#: look at all numbers of files, such as child processes.
+_FILES: Final = 65_536
 
 
 class Runnable(Protocol):
@@ -59,6 +62,7 @@ def run_as_program(
             f"manager {manager.name}: main() starts an event loop of its own, and one runs already; write "
             "`async with manager:` or `await manager.run()`"
         )
+    raise_file_limit()
     code = 0
     with asyncio.Runner() as runner:
         try:
@@ -76,6 +80,21 @@ def run_as_program(
             sys.stderr.flush()
             os._exit(code)
     return code
+
+
+def raise_file_limit() -> None:
+    """Raise the soft limit of open files as far as the hard limit allows."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError) as error:
+            _log.warning("the limit of open files stays %d: %s", soft, error)
 
 
 async def _run(

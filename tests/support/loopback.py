@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from importlib.metadata import version
@@ -28,6 +29,13 @@ needs_async_hooks = pytest.mark.skipif(
     int(version("kubernetes_asyncio").partition(".")[0]) < 33,
     reason="kubernetes_asyncio awaits refresh_api_key_hook since 33",
 )
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that is free now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 class Server:

@@ -24,8 +24,9 @@ from aioinformer.controller.debug.recording import Recording
 from aioinformer.controller.debug.report import key_report, report, scrubbed
 from aioinformer.controller.health import Pulse
 from aioinformer.errors import OptionError, UsageError
+from aioinformer.listening import listening
 from aioinformer.logs import get_logger
-from aioinformer.serving import Answer, aiohttp_application, answer_asgi, listening
+from aioinformer.serving import Answer, aiohttp_application, answer_asgi
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -45,6 +46,8 @@ _MEASURED: Final = 60.0
 #: How many readers of events there may be, and the most bytes of a request.
 _READERS: Final = 16
 _BODY: Final = 10_000
+#: At a time: a browser opens several for a page.
+_CONNECTIONS: Final = 64
 
 _ASSETS: Final = {
     "": ("page.html", "text/html; charset=utf-8"),
@@ -134,11 +137,12 @@ class DebugApp:
         Raises:
             UsageError: the port is in use.
         """
-        what = f"the debug page cannot listen on 127.0.0.1:{port}"
         remedy = "choose another debug_port (--debug-port), or 0 for a free one"
-        async with listening(self.aiohttp(), "127.0.0.1", port, what=what, remedy=remedy) as found:
-            _log.info("the debug page is at http://127.0.0.1:%d/", found)
-            yield found
+        async with listening(
+            self._respond, _BODY, "127.0.0.1", port, what="the debug page", remedy=remedy, most=_CONNECTIONS
+        ) as found:
+            _log.info("the debug page is at http://127.0.0.1:%d/", found.number)
+            yield found.number
 
     def report(self) -> dict[str, Any]:
         """Return what the page shows, as plain data for `json.dumps`. Call it on the thread of the event loop."""

@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import re
-import socket
 import sys
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from aioinformer.cli.controllers.top import LISTS, Screen
 from aioinformer.controller import Manager, Request, TerminalError
 from aioinformer.controller.debug import problems
 from aioinformer.models import core_v1
+from tests.support.loopback import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,12 +36,6 @@ manager = Manager("shop")
 async def maps(request):
     raise TerminalError("the colour is not known")
 """
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def config_map(name: str) -> dict[str, object]:

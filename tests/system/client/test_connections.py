@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import pytest
 from aioinformer import Client, HttpTransport
 from aioinformer.errors import TransportError, WriteOutcomeUnknown
 from aioinformer.testing import ApiServer
+from tests.support.loopback import free_port
 from tests.support.scripted_transport import OBJECT
 
 if TYPE_CHECKING:
@@ -60,12 +60,6 @@ class Counting:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         finally:
             server.close()
-
-
-def free_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return int(opened.getsockname()[1])
 
 
 class Failing:

@@ -328,6 +328,6 @@ async def test_port_that_is_taken_is_named(api_server: ApiServer) -> None:
         port = taken.getsockname()[1]
         taken.listen()
         server = WebhookServer("widgets", "shop", port=port, host="127.0.0.1")
-        with pytest.raises(UsageError, match=f"webhooks: cannot listen on port {port}: .*; choose another"):
+        with pytest.raises(UsageError, match=f"the webhook server cannot listen on port {port}: .*; choose another"):
             async with Manager("it", client=api_server.url, webhooks=server):
                 pass
