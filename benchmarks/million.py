@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import subprocess
 import sys
 from functools import partial
@@ -24,7 +23,7 @@ from aiohttp import web
 from clients import PODS, Stopwatch, rss_kib
 from harness import Question, Requirement, run
 from pods import encoded
-from servers import HERE, on_core
+from servers import client_environment, on_core, server_environment
 from ticker import Ticker, quantile
 
 from aioinformer import ListWatch, RunOptions, SharedIndexInformer
@@ -134,11 +133,13 @@ class GeneratingServer:
     """The server in a process and core of its own."""
 
     def __init__(self) -> None:
-        self.environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        self.environment = client_environment()
 
     def __enter__(self) -> str:
         command = on_core(1, [sys.executable, __file__, "--serve"])
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=server_environment()
+        )
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 

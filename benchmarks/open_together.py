@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from commits import package_at
 from harness import Question, Requirement, run
-from servers import HERE
+from servers import HERE, client_environment, server_environment
 
 if TYPE_CHECKING:
     from harness import Figures
@@ -33,11 +33,11 @@ class DroppingServer:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="dropping-server-")
         self._authority = os.path.join(self._folder.name, "ca.crt")
-        self.environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "SSL_CERT_FILE": self._authority}
+        self.environment = {**client_environment(), "SSL_CERT_FILE": self._authority}
 
     def __enter__(self) -> str:
         command = [sys.executable, str(HERE / "dropping_server.py"), self._authority]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, env=server_environment())
         assert self._process.stdout is not None
         return self._process.stdout.readline().decode().strip()
 

@@ -33,7 +33,7 @@ from harness import Question, Requirement, run
 from lone_events import Arrivals, OnUvloop, has_uvloop
 from peers import Peers
 from pods import encoded
-from servers import HERE, CannotServe
+from servers import CannotServe, client_environment
 
 from aioinformer import connect
 
@@ -60,7 +60,7 @@ class RealServer:
     """
 
     def __init__(self, program: str, cluster: str) -> None:
-        self.environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        self.environment = client_environment()
         self._program, self._cluster = program, cluster
         self._folder = tempfile.TemporaryDirectory(prefix="real-server-", ignore_cleanup_errors=True)
 

@@ -120,15 +120,14 @@ SECTIONS = (
         "The watch path",
         "The *floor* is the simplest useful program that follows a watch: default aiohttp, lines, type and metadata "
         "decoded by msgspec, bytes in a dict, one handler that is awaited. It has no queue, no index and no "
-        "reconnection. The informer has all of these; ratios compare its cost with that of the floor. Earlier "
-        "commits are measured in turns with the present one, so a step backward shows in the same run.",
+        "reconnection. The informer has all of these; ratios compare its cost with that of the floor. "
+        "`benchmarks/pair.py` compares two commits.",
         (_EVENT,),
     ),
     Section(
         "watch_path_tls",
         "The watch path over TLS",
-        "The same over TLS. The server sends each event by a write of its own, as fast as the client reads. Both "
-        "earlier commits decode bodies themselves, below aiohttp; the present one lets aiohttp parse them.",
+        "The same over TLS. The server sends each event by a write of its own, as fast as the client reads.",
         (_EVENT,),
     ),
     Section(

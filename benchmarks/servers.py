@@ -52,6 +52,18 @@ def on_core(core: int, command: list[str]) -> list[str]:
     return ["taskset", "-c", str(cores[core]), *command] if len(cores) > core else command
 
 
+def client_environment() -> dict[str, str]:
+    """Return the environment of measured clients: PYTHONPATH decides which package they measure, else this checkout."""
+    chosen = os.environ.get("PYTHONPATH")
+    path = f"{chosen}{os.pathsep}{HERE.parent}" if chosen else str(HERE.parent)
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def server_environment() -> dict[str, str]:
+    """Return the environment of servers. They run the package of this checkout, whichever one is measured."""
+    return {**os.environ, "PYTHONPATH": str(HERE.parent)}
+
+
 class CannotServe(Exception):
     """The server could not be built."""
 
@@ -68,7 +80,7 @@ class Server:
 
     def __init__(self, offer: Offer) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="load-server-")
-        self.environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        self.environment = client_environment()
         self._pods = offer.pods if offer.event_by_event else 0
         self._annotation = offer.annotation
         command = self._event_by_event(offer) if offer.event_by_event else _in_python(offer)
@@ -90,7 +102,7 @@ class Server:
 
     def __enter__(self) -> str:
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.environment
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=server_environment()
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

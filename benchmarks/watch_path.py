@@ -3,7 +3,6 @@
 from functools import partial
 
 from clients import measure_floor, measure_informer
-from commits import COMMITS, subjects_at_commits
 from harness import Question, Requirement, run
 
 _FIGURE = "watch_us_per_event"
@@ -14,7 +13,6 @@ QUESTION = Question(
     {
         "floor": measure_floor,
         "one handler": measure_informer,
-        **subjects_at_commits(),
         "ten handlers": partial(measure_informer, handlers=10),
         "one handler, small reads": partial(measure_informer, transport={"read_bufsize": 64 * 1024}),
         "one handler, large reads": partial(measure_informer, transport={"read_bufsize": 2 * 1024 * 1024}),
@@ -23,7 +21,6 @@ QUESTION = Question(
     requirements=[
         Requirement("small reads, ratio to the floor", "one handler, small reads", _FIGURE, 1.2, "floor"),
         Requirement("ratio to the floor", "one handler", _FIGURE, 1.0, "floor"),
-        *(Requirement(f"ratio to {commit}", "one handler", _FIGURE, 1.05, commit) for commit in COMMITS),
         Requirement("ten handlers, ratio to one", "ten handlers", _FIGURE, 1.5, "one handler"),
     ],
     seconds=280.0,

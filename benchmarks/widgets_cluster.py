@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 import yaml
-from servers import HERE, CannotServe
+from servers import HERE, CannotServe, client_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,8 +62,7 @@ class WidgetsCluster:
         self._tools, self._seeder = tools, seeder
         self._folder = tempfile.TemporaryDirectory(prefix="widgets-", ignore_cleanup_errors=True)
         self.environment = {
-            **os.environ,
-            "PYTHONPATH": str(HERE.parent),
+            **client_environment(),
             "KUBECONFIG": str(self._path / "controller.kubeconfig"),
             FOLDER: self._folder.name,
             COUNT: str(count),
