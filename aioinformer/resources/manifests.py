@@ -13,7 +13,8 @@ import yaml
 from aioinformer.errors import UsageError
 from aioinformer.resources import catalog
 from aioinformer.resources.crds import CustomResourceDefinition
-from aioinformer.transport.auth.yaml_documents import load_marked
+from aioinformer.transport.auth.yaml_documents import Document, documents, line_of
+from aioinformer.transport.auth.yaml_scalars import json_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,29 +105,73 @@ def _objects(text: str | bytes, file: str) -> Iterator[Manifest]:
         return f"{file}:{line}" if file else f"line {line}"
 
     try:
-        for body, line in _bodies(text, file):
-            yield _checked(body, at(line))
+        for document in _documents(text, file):
+            if document.repeated:
+                line, key = document.repeated[0]
+                raise UsageError(f"{at(line)}: cannot be read: the key {key!r} occurs twice")
+            for body, line in _bodies(document):
+                yield _checked(body, at(line))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise UsageError(f"{at(mark.line + 1) if mark else file}: cannot be read: {error.problem}") from error
+        last = line_of(error, text)
+        raise UsageError(f"{file if last is None else at(last)}: cannot be read: {error.problem}") from error
     except (yaml.YAMLError, ValueError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise UsageError(f"{at(line)}: cannot be read: {' '.join(str(error).split())}") from error
+        place = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        raise UsageError(f"{at(place)}: cannot be read: {' '.join(str(error).split())}") from error
     except RecursionError:
         raise UsageError(f"{file or 'the text'}: cannot be read: it is nested too deeply") from None
 
 
-def _bodies(text: str | bytes, file: str) -> Iterator[tuple[Any, int]]:
-    """Yield the documents and the items of Lists, with their lines; a file of JSON has but one."""
-    for value, node in [(json.loads(text), None)] if file.endswith(".json") else load_marked(text):
-        line = node.start_mark.line + 1 if node else 1
-        if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and "items" in value:
-            members = node.value if isinstance(node, yaml.MappingNode) else ()
-            items = [each for key, each in members if key.value == "items" and isinstance(each, yaml.SequenceNode)]
-            lines = [item.start_mark.line + 1 for each in items for item in each.value]
-            yield from zip(value["items"] or (), lines or repeat(line), strict=False)
-        elif value is not None:
-            yield value, line
+def _documents(text: str | bytes, file: str) -> Iterable[Document]:
+    """Return the documents. As with kubectl, what begins with a brace is JSON if it can be, and otherwise YAML."""
+    is_json = file.endswith(".json")
+    if is_json or text.lstrip()[:1] in ("{", b"{"):
+        try:
+            return list(_json_documents(text))
+        except ValueError:
+            if is_json:
+                raise
+    return documents(text)
+
+
+def _json_documents(text: str | bytes) -> Iterator[Document]:
+    """Yield the objects of JSON, one after the other. They have no lines."""
+    repeated: list[tuple[int, str]] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [name for name, _ in pairs]
+            repeated.extend((1, name) for name in members if names.count(name) > 1)
+        return members
+
+    def number(digits: str) -> Any:
+        return json_value(float(digits))
+
+    def whole(digits: str) -> Any:
+        found = int(digits)
+        return found if -(2**63) <= found < 2**63 else number(digits)
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"JSON has no {word}")
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=unique, parse_float=number, parse_int=whole, parse_constant=refuse, strict=True
+    )
+    decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+    place = len(decoded) - len(decoded.lstrip())
+    while place < len(decoded):
+        value, end = decoder.raw_decode(decoded, place)
+        yield Document(value, 1, (), tuple(repeated))
+        place = len(decoded) - len(decoded[end:].lstrip())
+
+
+def _bodies(document: Document) -> Iterator[tuple[Any, int]]:
+    """Yield the value of a document, or the items of a List, with their lines."""
+    value = document.value
+    if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and "items" in value:
+        yield from zip(value["items"] or (), document.item_lines or repeat(document.line), strict=False)
+    elif value is not None:
+        yield value, document.line
 
 
 def _checked(body: Any, source: str) -> Manifest:

@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
 from aioinformer.cli.controllers.needs import CLUSTER
+from aioinformer.transport.auth import yaml_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,17 +71,4 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def to_yaml(*bodies: dict[str, Any], sort_keys: bool = True) -> str:
     """Return objects as YAML documents, with the keys in the order of kubectl: by name."""
-    # A copy for each use: PyYAML writes a value that occurs twice as an anchor and an alias.
-    copies = map(msgspec.to_builtins, bodies)
-    return yaml.dump_all(copies, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=120)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
-
-
-def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", data, "|" if "\n" in data else None)
-
-
-_Dumper.add_representer(str, _text)
+    return yaml_documents.to_yaml(map(msgspec.to_builtins, bodies), sort_keys=sort_keys)

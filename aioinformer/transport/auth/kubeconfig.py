@@ -168,10 +168,12 @@ def _parsed(path: Path) -> PrivateDict | OSError | str | None:
     """Return the content of a file, None if it does not exist, or what is wrong. Never raises: locals hold secrets."""
     import yaml
 
-    from aioinformer.transport.auth.yaml_documents import UnboundedDocument, load_yaml
+    from aioinformer.transport.auth.yaml_documents import UnboundedDocument, line_of, load_yaml
 
+    data = b""
     try:
-        content = load_yaml(path.read_bytes())
+        data = path.read_bytes()
+        content = load_yaml(data)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -179,10 +181,9 @@ def _parsed(path: Path) -> PrivateDict | OSError | str | None:
         return error
     except UnboundedDocument as error:
         return f"cannot be read: {error.problem}; replace its aliases by their values"
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" in line {mark.line + 1}" if mark is not None else ""
-        return f"is not YAML{line}; correct it"
+    except (yaml.YAMLError, ValueError) as error:
+        line = line_of(error, data) if isinstance(error, yaml.YAMLError) else None
+        return f"is not YAML{'' if line is None else f' in line {line}'}; correct it"
     if content is None:
         return PrivateDict()
     if not isinstance(content, dict):

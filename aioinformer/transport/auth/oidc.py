@@ -188,7 +188,7 @@ class TokenStore:
             OSError: the file cannot be written.
             UsageError: as `read_kubeconfig`.
         """
-        import yaml
+        from aioinformer.transport.auth.yaml_documents import to_yaml
 
         content = read_kubeconfig(self._path) or PrivateDict()
         self._settings(content).update({"id-token": tokens.id_token, "refresh-token": tokens.refresh_token})
@@ -197,7 +197,7 @@ class TokenStore:
         descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kubeconfig-")
         try:
             with open(descriptor, "w", encoding="utf-8") as file:
-                yaml.safe_dump(plain(content), file, default_flow_style=False, sort_keys=False, allow_unicode=True)
+                file.write(to_yaml([plain(content)], sort_keys=False))
             os.chmod(draft, mode)
             os.replace(draft, target)
         except BaseException:

@@ -62,7 +62,7 @@ HEAD = "apiVersion: v1\nkind: Pod\n"
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (HEAD + "metadata: {name: a\n", "a.yaml:4: cannot be read"),
+        (HEAD + "metadata: {name: a\n", "a.yaml:3: cannot be read"),
         (HEAD + "metadata: {name: a}\nkind: Job\n", "a.yaml:4: cannot be read: the key 'kind' occurs twice"),
         (HEAD + "metadata: {name: a}\n---\n- 1\n", "a.yaml:5: expected an object with apiVersion and kind, not list"),
         (HEAD + "metadata: {name: a}\n---\nkind: Pod\n", "a.yaml:5: apiVersion is missing"),
@@ -84,6 +84,23 @@ def test_error_names_file_and_line(tmp_path: Path, text: str, told: str) -> None
 def test_error_in_json_names_the_line(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{\n"a": 1,\n"b" 2}')
     with pytest.raises(UsageError, match=r"a\.json:3: cannot be read"):
+        load_manifests(tmp_path / "a.json")
+
+
+def test_repeated_key_in_json_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "name": "b"}}')
+    with pytest.raises(UsageError, match=r"a\.json:1: cannot be read: the key 'name' occurs twice"):
+        load_manifests(tmp_path / "a.json")
+
+
+def test_json_has_the_numbers_of_kubectl_and_several_objects(tmp_path: Path) -> None:
+    pod = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": [1.0, 1e3, 18446744073709551615]}'
+    (tmp_path / "a.json").write_text(pod % "a" + "\n" + pod % "b" + "\n")
+    found = load_manifests(tmp_path / "a.json")
+    assert [each["metadata"]["name"] for each in found] == ["a", "b"]
+    assert [type(number) for number in found[0]["spec"]] == [int, int, float]
+    (tmp_path / "a.json").write_text(pod.replace("1.0", "NaN"))
+    with pytest.raises(UsageError, match=r"a\.json:1: cannot be read: JSON has no NaN"):
         load_manifests(tmp_path / "a.json")
 
 

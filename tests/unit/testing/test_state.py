@@ -12,7 +12,7 @@ import yaml
 
 from aioinformer import UsageError
 from aioinformer.testing import ApiServer
-from aioinformer.transport.auth.yaml_documents import load_all_yaml, load_yaml
+from aioinformer.transport.auth.yaml_documents import documents, load_yaml
 from tests.support.api import CONFIGMAPS, DEFINITION
 
 if TYPE_CHECKING:
@@ -203,4 +203,5 @@ def test_ordinary_aliases_and_merges_are_resolved() -> None:
     assert load_yaml(text)["some"] == [{"image": "web", "args": ["a", "b"], "name": "one"}, {"args": ["a", "b"]}]
     many = "a: &a {x: 1}\nb: [" + ", ".join(["*a"] * 10_000) + "]\n"
     assert len(load_yaml(many)["b"]) == 10_000
-    assert list(load_all_yaml("a: &a 1\n---\nb: &a 2\nc: *a\n")) == [{"a": 1}, {"b": 2, "c": 2}]
+    found = documents("a: &a 1\n---\nb: &a 2\nc: *a\n")
+    assert [each.value for each in found] == [{"a": 1}, {"b": 2, "c": 2}]

@@ -7,13 +7,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from aioinformer.errors import InformerStopped, TransportError, UsageError
 from aioinformer.transport import Request
 from aioinformer.transport.auth.kubeconfig import load_context
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
+from aioinformer.transport.auth.yaml_documents import to_yaml
 from aioinformer.transport.http import HttpTransport
 from tests.support.loopback import Server, bearer_only, fetch, needs_async_hooks, open_files
 from tests.system.secrets.test_tracebacks import texts_of
@@ -36,7 +36,7 @@ def kubeconfig(**changes: Any) -> dict[str, Any]:
 
 def write(path: Path, content: object) -> Path:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    path.write_text(content if isinstance(content, str) else to_yaml([content], sort_keys=False))
     return path
 
 
@@ -129,8 +129,8 @@ def test_kubeconfig_with_too_many_aliases_raises(tmp_path: Path, bomb: str) -> N
 
 
 def test_kubeconfig_may_have_aliases(tmp_path: Path) -> None:
-    content = yaml.safe_dump(kubeconfig(users=[])) + "users:\n- &u {name: u, user: {token: x}}\n"
-    content = content.replace("users: []\n", "").replace("namespace: n", "namespace: &n n") + "copy: *n\n"
+    content = to_yaml([kubeconfig(users=[])], sort_keys=False) + "users:\n- &u {name: u, user: {token: x}}\n"
+    content = content.replace("users: []\n", "").replace("namespace: 'n'", "namespace: &n 'n'") + "copy: *n\n"
     assert load_context([write(tmp_path / "config", content)]).namespace == "n"
 
 

@@ -16,7 +16,7 @@ from aioinformer.testing.ownership.managers import LONGEST_MANAGER, Manager, man
 from aioinformer.testing.patches.media_types import JSONError, decode_json
 from aioinformer.testing.schemas.openapi_v3 import patch_schema
 from aioinformer.testing.schemas.values import FieldValueError, decode_values
-from aioinformer.transport.auth.yaml_documents import compose_first, load_all_yaml
+from aioinformer.transport.auth.yaml_documents import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -197,17 +197,6 @@ def of_another_kind(resource: Resource[Any], kind: str, version: str) -> str:
     return f"an object of {version}, Kind={kind} cannot be stored as {resource.api_version}, Kind={resource.kind}"
 
 
-def plain_values(value: Any) -> Any:
-    """Convert YAML's own types to JSON's: keys become strings, dates become text."""
-    if isinstance(value, dict):
-        return {str(key): plain_values(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain_values(item) for item in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else str(value)
-
-
 def _decoded(
     data: bytes, content_type: str, accepted: tuple[str, ...], api_version: str, kind: str
 ) -> tuple[Any, list[str]]:
@@ -225,25 +214,12 @@ def _decoded(
 def _from_yaml(data: bytes) -> tuple[Any, list[str]]:
     """Return the first document, and a message for each key that a mapping repeats."""
     try:
-        value = plain_values(next(load_all_yaml(data), None))
-        repeated: list[str] = []
-        _find_repeated(compose_first(data), repeated)
+        document = next(documents(data), None)
     except yaml.YAMLError as error:
         raise statuses.bad_request(f"error decoding YAML: {error}") from None
-    return value, repeated
-
-
-def _find_repeated(node: yaml.Node | None, found: list[str]) -> None:
-    if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if key.value in seen:
-                found.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
-            seen.add(key.value)
-            _find_repeated(value, found)
-    elif isinstance(node, yaml.SequenceNode):
-        for each in node.value:
-            _find_repeated(each, found)
+    if document is None:
+        return None, []
+    return document.value, [f'line {line}: key "{key}" already set in map' for line, key in document.repeated]
 
 
 def _check_kind(served: Served, obj: Mapping[str, Any]) -> None:
