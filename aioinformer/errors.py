@@ -312,7 +312,7 @@ class TooManyRequests(ApiError):
     """429: the server has too much to do, or an eviction would break a disruption budget."""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class StatusCause(msgspec.Struct, frozen=True):
     """Why one field is not valid.
 
     Attributes:
@@ -330,11 +330,11 @@ class Invalid(ApiError):
     """422: the object breaks rules of its kind."""
 
     @property
-    def fields(self) -> dict[str, tuple[Cause, ...]]:
+    def fields(self) -> dict[str, tuple[StatusCause, ...]]:
         """The causes by the path of their field; {} if the server named none."""
-        found: dict[str, tuple[Cause, ...]] = {}
+        found: dict[str, tuple[StatusCause, ...]] = {}
         for entry in _causes(self.details):
-            cause = Cause(_shown(entry.get("field")), _shown(entry.get("reason")), _shown(entry.get("message")))
+            cause = StatusCause(_shown(entry.get("field")), _shown(entry.get("reason")), _shown(entry.get("message")))
             found[cause.field] = (*found.get(cause.field, ()), cause)
         return found
 

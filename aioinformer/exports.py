@@ -129,9 +129,9 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.errors": {
         "errors": (
-            "AlreadyOwned Cause DecodeError Expired FIFOClosed FieldConflict Forbidden FormerOwner FrameTooLarge Gone "
+            "AlreadyOwned DecodeError Expired FIFOClosed FieldConflict Forbidden FormerOwner FrameTooLarge Gone "
             "IndexNotFound InformerStopped Invalid KeyFuncError OptionError ProcessingError ResourceVersionTooLarge "
-            "TooManyRequests TransportError UnknownOption WriteOutcomeUnknown"
+            "StatusCause TooManyRequests TransportError UnknownOption WriteOutcomeUnknown"
         ),
     },
     "aioinformer.events": {
@@ -161,7 +161,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.harness": {
         "harness.checker": "HarnessFailure NotConverged",
-        "harness.exploring": "Outcome explore run",
+        "harness.exploring": "HarnessReport explore run",
         "harness.harness": "Converged Harness",
         "harness.plan": "Crash Plan",
     },
@@ -173,7 +173,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
             "SourceSnapshot"
         ),
         "informer.sync": "SyncResult Syncing all_synced",
-        "informer.watch": "Event InformerWatch RetryWatcher WatchClosed until",
+        "informer.watch": "InformerWatch ObjectEvent RetryWatcher WatchClosed until",
     },
     "aioinformer.leaderelection": {
         "leaderelection.candidate": "LeaseCandidate",
@@ -240,12 +240,12 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "transport.auth.credentials": "Connection",
         "transport.auth.tokens": "Credential Credentials FixedCredentials",
         "transport.kubernetes": "KubernetesTransport",
-        "transport.messages": "Request Response SendCheck Sending Transport exchange",
+        "transport.messages": "HttpRequest Response SendCheck Sending Transport exchange",
         "transport.session": "TLS",
     },
     "aioinformer.webhooks": {
         "webhooks.admission": "Admission",
-        "webhooks.hooks": "AdmissionRequest HookOptions Invalid User",
+        "webhooks.hooks": "AdmissionRequest Denied HookOptions User",
         "webhooks.server": "WebhookServer",
     },
     "aioinformer.workqueue": {

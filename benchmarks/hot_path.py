@@ -17,7 +17,7 @@ from aioinformer.queue.deltas import Delta, DeltaType
 from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_decoder import decode_watch_line
 from aioinformer.reflector.watch_events import RecordDecoder
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def follow(url: str, take: Callable[[bytes], int], accept: str = "") -> Fi
 
     async with HttpTransport(url) as transport, aiohttp.ClientSession() as session:
         headers = {"Accept": accept} if accept else {}
-        request = Request("/api/v1/pods", (("watch", "true"), ("resourceVersion", "1")), headers=headers)
+        request = HttpRequest("/api/v1/pods", (("watch", "true"), ("resourceVersion", "1")), headers=headers)
         response = await transport.request(request)
 
         async def go() -> None:

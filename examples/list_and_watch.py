@@ -14,7 +14,7 @@ import asyncio
 from contextlib import aclosing
 
 from aioinformer import Client, ListWatch
-from aioinformer.informer import Event, RetryWatcher, until
+from aioinformer.informer import ObjectEvent, RetryWatcher, until
 from aioinformer.models import core_v1
 from aioinformer.reflector import ListPager
 
@@ -23,7 +23,7 @@ import cluster
 NAME = "aioinformer-example"
 
 
-def is_ours(event: Event[core_v1.Pod]) -> bool:
+def is_ours(event: ObjectEvent[core_v1.Pod]) -> bool:
     return event.object.metadata.name == NAME
 
 

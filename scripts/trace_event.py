@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
     from types import FrameType
 
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 PACKAGE = Path(aioinformer.__file__).parent
 #: The server for tests.
@@ -136,7 +136,7 @@ class ScriptedTransport:
         self._pods = list(pods)
         self._watch = ScriptedResponse(200)
 
-    async def request(self, request: Request) -> ScriptedResponse:
+    async def request(self, request: HttpRequest) -> ScriptedResponse:
         """Answer a list with the pods, a watch with the events of `send`, and refuse streaming lists."""
         query = dict(request.query)
         if "sendInitialEvents" in query:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aioinformer.cli.options import ServerOptions
-    from aioinformer.transport import Request, Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 
 class TimedTransport:
@@ -23,7 +23,7 @@ class TimedTransport:
         self._transport = transport
         self._first: dict[str, float] = {}
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         """Send the request; see `aioinformer.transport.Transport`."""
         if request.path not in self._first:
             self._first[request.path] = asyncio.get_running_loop().time()

@@ -14,9 +14,9 @@ from aioinformer.client.subresources import ObjectMethods
 from aioinformer.errors import UsageError
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.pager import read_watch
-from aioinformer.reflector.watch_events import Event, RecordDecoder
+from aioinformer.reflector.watch_events import ObjectEvent, RecordDecoder
 from aioinformer.resources.scopes import check_namespace
-from aioinformer.transport import Request, Sending
+from aioinformer.transport import HttpRequest, Sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -102,7 +102,7 @@ class ResourceClient(ObjectMethods[T]):
         resource_version: str = "",
         seconds: int | None = None,
         **options: Unpack[ReadOptions],
-    ) -> AsyncGenerator[Event[T]]:
+    ) -> AsyncGenerator[ObjectEvent[T]]:
         """Yield the changes of one watch, without a cache. It ends when the server ends the watch, after minutes.
 
         Use an informer for all that must not miss a change. If you stop before the end, close the generator, e.g. with
@@ -126,13 +126,13 @@ class ResourceClient(ObjectMethods[T]):
         selected = list_options(label_selector, field_selector, 0, resource_version)
         selected.watch, selected.timeout_seconds = True, seconds or 0
         path, query = self.resource.path(self._scope(namespace)), tuple(selected.to_query())
-        request = Request(path, query, headers=settings.headers(), late_head=True, stream=True, sending=Sending())
+        request = HttpRequest(path, query, headers=settings.headers(), late_head=True, stream=True, sending=Sending())
         response = await self._sender.persist(lambda: self._sender.open(request), request, settings, safe=True)
         decoder = RecordDecoder(self._objects.on_arrival if self._objects.decodes_early else None)
         async with aclosing(read_watch(response, selected, decoder, _WATCHING)) as events:
             async for event in events:
                 if event.record is not None:
-                    yield Event(event.type, self._objects.to_view(event.record))
+                    yield ObjectEvent(event.type, self._objects.to_view(event.record))
 
     async def create(self, obj: Body[T], *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
         """Create an object, and return what the server has stored.

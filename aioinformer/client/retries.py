@@ -28,7 +28,7 @@ from aioinformer.backoff import retry_after as seconds_to_wait
 from aioinformer.client.requests import JSON
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, WriteOutcomeUnknown
 from aioinformer.logs import get_logger
-from aioinformer.transport import Request, Sending
+from aioinformer.transport import HttpRequest, Sending
 from aioinformer.transport.list_parser import status_error
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def new_request(
     *,
     accept: str = JSON,
     lane: str = "",
-) -> Request:
+) -> HttpRequest:
     """Return a request.
 
-    The path is quoted already, and the query is not. The lane is that of `Request`.
+    The path is quoted already, and the query is not. The lane is that of `HttpRequest`.
     """
     headers = settings.headers("" if body is None else content_type, accept)
-    return Request(path, query, method, headers, body, settings.timeout, lane=lane, sending=Sending())
+    return HttpRequest(path, query, method, headers, body, settings.timeout, lane=lane, sending=Sending())
 
 
 class Sender:
@@ -105,7 +105,7 @@ class Sender:
         """Return a sender whose writes need not belong to the ring: this one, if it knows of no ring."""
         return self
 
-    async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
+    async def exchange(self, request: HttpRequest, settings: Settings, *, safe: bool) -> bytes:
         """Send a request, and return the body of the answer.
 
         Args:
@@ -119,7 +119,7 @@ class Sender:
         """
         return await self.persist(lambda: self._exchange_once(request), request, settings, safe=safe)
 
-    async def open(self, request: Request) -> Response:
+    async def open(self, request: HttpRequest) -> Response:
         """Send a request once, and return the response as soon as its head has arrived. You close it.
 
         Raises:
@@ -142,7 +142,7 @@ class Sender:
         raise status_error(response.status, body, retry_after=seconds_to_wait(response.headers))
 
     async def persist(
-        self, attempt: Callable[[], Awaitable[T]], request: Request, settings: Settings, *, safe: bool
+        self, attempt: Callable[[], Awaitable[T]], request: HttpRequest, settings: Settings, *, safe: bool
     ) -> T:
         """Call a function that sends the request, until it succeeds or must not be repeated.
 
@@ -183,7 +183,7 @@ class Sender:
         assert failure is not None
         raise failure if safe else _of_a_write(failure, request)
 
-    async def _exchange_once(self, request: Request) -> bytes:
+    async def _exchange_once(self, request: HttpRequest) -> bytes:
         response = await self.open(request)
         try:
             return await _read(response, MAX_ANSWER)
@@ -200,7 +200,7 @@ class Sender:
                 _log.warning("the server warns: %s", _warning_text(text))
 
 
-def _of_a_write(failure: AioinformerError, request: Request) -> AioinformerError:
+def _of_a_write(failure: AioinformerError, request: HttpRequest) -> AioinformerError:
     if isinstance(failure, TransportError) and request.sending is not None and request.sending.handed is False:
         failure.unsent = True
     if not isinstance(failure, TransportError) or failure.unsent:

@@ -19,7 +19,7 @@ from aioinformer.client.retries import new_request
 from aioinformer.client.verbs import Verbs
 from aioinformer.errors import UsageError
 from aioinformer.resources.resource import Resource, path_segment
-from aioinformer.transport import Request, Sending
+from aioinformer.transport import HttpRequest, Sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -246,7 +246,7 @@ class ObjectMethods(Verbs[T]):
         query = log_query(container, follow, previous, tail, since, timestamps, limit_bytes)
         headers = settings.headers("", "*/*")
         path = f"{self._path(target, namespace)}/log"
-        request = Request(path, query, headers=headers, late_head=follow, paced=True, sending=Sending())
+        request = HttpRequest(path, query, headers=headers, late_head=follow, paced=True, sending=Sending())
         response = await self._sender.persist(lambda: self._sender.open(request), request, settings, safe=True)
         async for line in read_lines(response):
             yield line

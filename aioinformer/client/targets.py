@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import msgspec
 
 if TYPE_CHECKING:
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 #: The verbs of the API that write, as in RBAC rules.
 VERBS: Final = ("create", "update", "patch", "delete", "deletecollection")
@@ -54,7 +54,7 @@ class Target(NamedTuple):
         return f"{self.verb} {self.what} {where}".rstrip()
 
 
-def target_of(request: Request) -> Target | None:
+def target_of(request: HttpRequest) -> Target | None:
     """Return what a request is about; None if its path is not that of a resource."""
     parts = request.path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:

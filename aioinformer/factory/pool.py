@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.transport import Transport
 
 
-class Informers(Protocol):
+class ControllerInformers(Protocol):
     """Where controllers get their informers."""
 
     def acquire(self, resource: Resource[Any], options: Mapping[str, Any]) -> SharedIndexInformer[Any]:

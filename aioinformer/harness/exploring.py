@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Scenario = Callable[[Harness], Awaitable[object]]
 
 
-class Outcome(msgspec.Struct):
+class HarnessReport(msgspec.Struct):
     """Runs that succeeded: their number, their steps, writes and faults, and the objects at the end of the first."""
 
     runs: int
@@ -37,7 +37,7 @@ class Outcome(msgspec.Struct):
 
 def run(
     make_manager: MakeManager, scenario: Scenario, plan: Plan | None = None, *, restart: bool = True, **options: Any
-) -> Outcome:
+) -> HarnessReport:
     """Run a scenario once, in an event loop of its own. At its end, the controller must converge.
 
     Args:
@@ -53,7 +53,7 @@ def run(
     """
     state, log = random.getstate(), get_logger("aioinformer")
 
-    async def live() -> Outcome:
+    async def live() -> HarnessReport:
         harness = Harness(make_manager, plan, **options)
         log.addHandler(harness.story)
         harness.start()
@@ -72,7 +72,7 @@ def run(
         finally:
             await harness.stop()
             log.removeHandler(harness.story)
-        return Outcome(1, harness.scheduler.steps, harness.sent, Counter(harness.dice.faults), harness.ends())
+        return HarnessReport(1, harness.scheduler.steps, harness.sent, Counter(harness.dice.faults), harness.ends())
 
     random.seed(f"run {plan}")
     # Time slices would end by real time, and make runs differ.
@@ -96,7 +96,7 @@ def explore(
     merged: bool = True,
     compare: bool = True,
     **options: Any,
-) -> Outcome:
+) -> HarnessReport:
     """Run a scenario without faults, then once for each seed, in another order of events and with other faults.
 
     It is a plain function: call it in a test that is not async. A run that fails is repeated with fewer faults, and the
@@ -120,7 +120,7 @@ def explore(
     total = run(make_manager, scenario, **options)
     length = total.writes
 
-    def attempt(plan: Plan) -> Outcome | Exception:
+    def attempt(plan: Plan) -> HarnessReport | Exception:
         try:
             outcome = run(make_manager, scenario, plan, **options)
             if compare and (found := differences(total.ends, outcome.ends)):

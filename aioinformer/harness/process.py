@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aioinformer.harness.harness import Harness
     from aioinformer.harness.loop import Event
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 #: On whose behalf the server works.
 ACTOR: ContextVar[str] = ContextVar("aioinformer_actor", default="user")
@@ -52,7 +52,7 @@ class Process:
         self.calls: dict[_Call, None] = {}
         self.watches: dict[str, bool] = {}  # whether they are open, by path, without those that the process closed
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         """Send a request; see `aioinformer.transport.Transport`."""
         harness, call = self.harness, _Call(self, request)
         if call.counted and not self.closed:
@@ -82,7 +82,7 @@ class Process:
 class _Call:
     """One request, its way to the server, and the way of its answer."""
 
-    def __init__(self, process: Process, request: Request) -> None:
+    def __init__(self, process: Process, request: HttpRequest) -> None:
         self.process = process
         self.harness = process.harness
         self.request = request

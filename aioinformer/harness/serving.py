@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from aioinformer.resources.resource import Resource
     from aioinformer.testing.state.storage import Change
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
     OnHead = Callable[[int, Mapping[str, str]], None]
     OnChunk = Callable[[bytes], None]
@@ -62,7 +62,7 @@ class InProcessServer(ApiServer):
             for record in collection.records():
                 yield name, decode(record.body)
 
-    async def exchange(self, request: Request, on_head: OnHead, on_chunk: OnChunk) -> None:
+    async def exchange(self, request: HttpRequest, on_head: OnHead, on_chunk: OnChunk) -> None:
         """Process a request: pass on status and headers, then each piece of the body."""
         response = await self._answer(_http_request(request, _Writer(on_head, on_chunk)))
         if not response.prepared:
@@ -101,7 +101,7 @@ class _NoConnection(BaseProtocol):
         return None
 
 
-def _http_request(request: Request, writer: _Writer) -> web.BaseRequest:
+def _http_request(request: HttpRequest, writer: _Writer) -> web.BaseRequest:
     loop = asyncio.get_running_loop()
     task: Any = asyncio.current_task()
     headers = CIMultiDict({"Host": "harness", **request.headers})

@@ -13,8 +13,8 @@ from aioinformer.informer.snapshots import SourceSnapshot as SourceSnapshot
 from aioinformer.informer.sync import Syncing as Syncing
 from aioinformer.informer.sync import SyncResult as SyncResult
 from aioinformer.informer.sync import all_synced as all_synced
-from aioinformer.informer.watch import Event as Event
 from aioinformer.informer.watch import InformerWatch as InformerWatch
+from aioinformer.informer.watch import ObjectEvent as ObjectEvent
 from aioinformer.informer.watch import RetryWatcher as RetryWatcher
 from aioinformer.informer.watch import WatchClosed as WatchClosed
 from aioinformer.informer.watch import until as until

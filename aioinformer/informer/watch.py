@@ -18,7 +18,7 @@ from aioinformer.reflector.listwatch import check_lister_watcher
 from aioinformer.reflector.options import ReflectorOptions, check_options
 from aioinformer.reflector.pager import read_watch
 from aioinformer.reflector.watch_events import ADDED, DELETED, MODIFIED, RecordDecoder
-from aioinformer.reflector.watch_events import Event as Event
+from aioinformer.reflector.watch_events import ObjectEvent as ObjectEvent
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class RetryWatcher(Generic[T]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event[T]:
+    async def __anext__(self) -> ObjectEvent[T]:
         return await anext(self._events)
 
     async def aclose(self) -> None:
@@ -100,7 +100,7 @@ class RetryWatcher(Generic[T]):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _run(self) -> AsyncGenerator[Event[T]]:
+    async def _run(self) -> AsyncGenerator[ObjectEvent[T]]:
         clock = asyncio.get_running_loop().time
         while True:
             next_at = clock() + _PACE
@@ -117,7 +117,7 @@ class RetryWatcher(Generic[T]):
                 _log.debug("the watch failed and is opened again: %s", error)
             await asyncio.sleep(max(0.0, next_at - clock()))
 
-    async def _watch(self) -> AsyncGenerator[Event[T]]:
+    async def _watch(self) -> AsyncGenerator[ObjectEvent[T]]:
         options = self._options.watch(self.resource_version, self._random())
         on_arrival = self._objects.on_arrival if self._objects.decodes_early else None
         try:
@@ -132,7 +132,7 @@ class RetryWatcher(Generic[T]):
                     self.resource_version
                 )
                 if record is not None:
-                    yield Event(event.type, self._objects.to_view(record))
+                    yield ObjectEvent(event.type, self._objects.to_view(record))
 
 
 async def until(events: AsyncIterable[E], *conditions: Callable[[E], Any]) -> E:
@@ -181,14 +181,14 @@ class InformerWatch(Generic[T]):
 
     def __init__(self, informer: SharedIndexInformer[T]) -> None:
         self._informer = informer
-        self._events: asyncio.Queue[Event[T] | None] = asyncio.Queue()
+        self._events: asyncio.Queue[ObjectEvent[T] | None] = asyncio.Queue()
         self._registration: HandlerRegistration[T] | None = None
         self._end: asyncio.Task[None] | None = None
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event[T]:
+    async def __anext__(self) -> ObjectEvent[T]:
         event = await self._events.get()
         if event is None:
             self._events.put_nowait(None)  # for other and later calls
@@ -217,7 +217,7 @@ class InformerWatch(Generic[T]):
     def _put(self, kind: str, obj: Any) -> None:
         state = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
         if state is not None:
-            self._events.put_nowait(Event(kind, state))
+            self._events.put_nowait(ObjectEvent(kind, state))
 
     async def _await_end(self, registration: HandlerRegistration[T]) -> None:
         await registration.wait_for_end()

@@ -21,7 +21,7 @@ from aioinformer.resources.keys import object_name
 from aioinformer.resources.resource import Resource
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.resources.selectors import FieldSelector, LabelSelector, field_selector_of, label_selector_of
-from aioinformer.transport import Request, Response, Transport
+from aioinformer.transport import HttpRequest, Response, Transport
 from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class ListWatch(Generic[T]):
         if self._tweak is not None:
             self._tweak(options)
         return await self._transport.request(
-            Request(
+            HttpRequest(
                 self._path,
                 tuple(options.to_query()),
                 headers=self._headers[options.watch],

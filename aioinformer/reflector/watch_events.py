@@ -46,7 +46,7 @@ class WatchEvent(msgspec.Struct, gc=False):
     error: ApiError | DecodeError | None = None
 
 
-class Event(msgspec.Struct, Generic[T], frozen=True):
+class ObjectEvent(msgspec.Struct, Generic[T], frozen=True):
     """A change of an object.
 
     Attributes:

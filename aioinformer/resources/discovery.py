@@ -30,7 +30,7 @@ from aioinformer.resources.restmapper import (
     UnknownResource,
     parse_resource_name,
 )
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.clients import transport_of
 from aioinformer.transport.list_parser import status_error
 
@@ -207,7 +207,7 @@ class Discovery:
         return document.served(group, version)
 
     async def _document(self, path: str, accept: str, form: type[_Document]) -> _Document:
-        response = await self._transport.request(Request(path, headers={"Accept": accept}, total_timeout=_TIMEOUT))
+        response = await self._transport.request(HttpRequest(path, headers={"Accept": accept}, total_timeout=_TIMEOUT))
         body = bytearray()
         try:
             async for chunk in response.chunks():

@@ -4,7 +4,7 @@ from aioinformer.transport.auth.tokens import Credential as Credential
 from aioinformer.transport.auth.tokens import Credentials as Credentials
 from aioinformer.transport.auth.tokens import FixedCredentials as FixedCredentials
 from aioinformer.transport.kubernetes import KubernetesTransport as KubernetesTransport
-from aioinformer.transport.messages import Request as Request
+from aioinformer.transport.messages import HttpRequest as HttpRequest
 from aioinformer.transport.messages import Response as Response
 from aioinformer.transport.messages import SendCheck as SendCheck
 from aioinformer.transport.messages import Sending as Sending

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import ssl as ssl_module
     from collections.abc import Awaitable, Callable, Mapping
 
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
     from aioinformer.transport.messages import Counting
 
 _log = get_logger("aioinformer.transport")
@@ -191,7 +191,7 @@ class HttpTransport:
             self._counters = make(self._server)
         return self._counters
 
-    async def request(self, request: Request) -> HttpResponse:
+    async def request(self, request: HttpRequest) -> HttpResponse:
         """Send a request; see `aioinformer.transport.Transport`.
 
         Raises:
@@ -221,7 +221,7 @@ class HttpTransport:
         response.slot = slot
         return response
 
-    async def _exchange(self, request: Request, sending: Sending) -> HttpResponse:
+    async def _exchange(self, request: HttpRequest, sending: Sending) -> HttpResponse:
         credential = await self._ask()
         response = await self._send(request, credential, sending)
         if response.status != 401:
@@ -284,7 +284,7 @@ class HttpTransport:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _send(self, request: Request, credential: Credential, sending: Sending) -> HttpResponse:
+    async def _send(self, request: HttpRequest, credential: Credential, sending: Sending) -> HttpResponse:
         sending.handed = False
         ssl = self._ssl if self._contexts is None else await self._contexts.context(credential)
         # Nothing is awaited between this and the request: the transport may be closed at any time.
@@ -325,7 +325,7 @@ class HttpTransport:
     def _request(
         self,
         session: aiohttp.ClientSession,
-        request: Request,
+        request: HttpRequest,
         credential: Credential,
         ssl: ssl_module.SSLContext | bool | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
@@ -348,7 +348,7 @@ class HttpTransport:
             ssl=True if ssl is None else ssl,  # True, aiohttp's default, means the context of the connector
         )
 
-    def _headers_of(self, request: Request, credential: Credential) -> PrivateHeaders:
+    def _headers_of(self, request: HttpRequest, credential: Credential) -> PrivateHeaders:
         headers = PrivateHeaders(self._headers)
         if credential.authorization:
             headers["Authorization"] = credential.authorization

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient, Configuration
 
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
     from aioinformer.transport.auth.tokens import Credentials
     from aioinformer.transport.connections import HttpResponse
     from aioinformer.transport.messages import Counting
@@ -95,7 +95,7 @@ class KubernetesTransport:
         """Return what counts the requests. The first call makes it, from the address of the server."""
         return self._http.count_requests(make)
 
-    async def request(self, request: Request) -> HttpResponse:
+    async def request(self, request: HttpRequest) -> HttpResponse:
         """Send a request; see `aioinformer.transport.Transport`.
 
         Raises:
@@ -104,7 +104,7 @@ class KubernetesTransport:
         """
         return await self._http.request(replace(request, headers=self._headers_of(request)))
 
-    def _headers_of(self, request: Request) -> PrivateHeaders:
+    def _headers_of(self, request: HttpRequest) -> PrivateHeaders:
         client = self.api_client
         headers = PrivateHeaders(
             # The generated User-Agent is left out; one that the application chose is sent.

@@ -86,7 +86,7 @@ class Counting(Protocol):
         """Count a request: its method, the status of the answer, and the time to its head, None for a watch."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class HttpRequest(msgspec.Struct, frozen=True):
     """An HTTP request.
 
     Attributes:
@@ -124,7 +124,7 @@ class Request(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         # Headers and body may be secret.
-        return f"<Request {self.method} {self.path}{f' {self.query}' if self.query else ''}>"
+        return f"<HttpRequest {self.method} {self.path}{f' {self.query}' if self.query else ''}>"
 
 
 class Response(Protocol):
@@ -164,7 +164,7 @@ class Response(Protocol):
 class Transport(Protocol):
     """Sends requests to one API server."""
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         """Send a request, and return as soon as the head of the response is there.
 
         The time for a connection attempt is limited, and so is the time for the head, unless the request says
@@ -177,7 +177,7 @@ class Transport(Protocol):
         ...
 
 
-async def exchange(transport: Transport, request: Request, what: str) -> dict[str, Any]:
+async def exchange(transport: Transport, request: HttpRequest, what: str) -> dict[str, Any]:
     """Send a request and return the JSON object that the server answers with.
 
     Args:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aioinformer.errors import OptionError, TransportError
 
 if TYPE_CHECKING:
-    from aioinformer.transport import Request, Response, Sending, Transport
+    from aioinformer.transport import HttpRequest, Response, Sending, Transport
 
 DEFAULT_REQUESTS = 64
 
@@ -69,7 +69,7 @@ class InLane:
     def __init__(self, transport: Transport, lane: str) -> None:
         self._transport, self._lane = transport, lane
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         return await self._transport.request(replace(request, lane=self._lane))
 
 
@@ -82,7 +82,7 @@ class Slots:
         self._limit = limit
         self._lanes: dict[str, _Lane] = {}
 
-    async def acquire(self, request: Request, sending: Sending, seconds: float) -> Slot:
+    async def acquire(self, request: HttpRequest, sending: Sending, seconds: float) -> Slot:
         """Return a slot for a request, at once for watches and followed logs, which need none; note the wait.
 
         Raises:

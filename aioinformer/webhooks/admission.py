@@ -19,14 +19,14 @@ from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.serving import Answer, answer_asgi
-from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Hook, HookOptions, Invalid, Purpose, SentRequest
+from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, HookOptions, Purpose, SentRequest
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from aioinformer.factory.pool import Informers
+    from aioinformer.factory.pool import ControllerInformers
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.resource import Resource
     from aioinformer.serving import WebRequest
@@ -99,7 +99,7 @@ class Admission:
         found = (hook for _, hooks in sorted(self._hooks.items()) for hook in hooks.values())
         return list(dict.fromkeys(found))
 
-    def attach(self, informers: Informers) -> None:
+    def attach(self, informers: ControllerInformers) -> None:
         """Acquire the caches that the functions read. Start them afterwards."""
         self._informers = {}
         for hook in self.hooks():
@@ -107,7 +107,7 @@ class Admission:
                 if gvr not in self._informers:
                     self._informers[gvr] = informers.acquire(resource, {})
 
-    async def detach(self, informers: Informers) -> None:
+    async def detach(self, informers: ControllerInformers) -> None:
         """Release the caches."""
         acquired, self._informers = self._informers, None
         for each in (acquired or {}).values():
@@ -173,11 +173,11 @@ class Admission:
             if request.operation != "delete":
                 _check_decodes(request)
             result = await hook.function(request)
-        except Invalid as refusal:
+        except Denied as refusal:
             return _response(sent, allowed=False, status=_status(hook, sent, refusal), warnings=request.warnings)
         if hook.purpose == "validate":
             if result is not None:
-                raise UsageError(f"{hook} returned {type(result).__name__}; raise Invalid to refuse, or return None")
+                raise UsageError(f"{hook} returned {type(result).__name__}; raise Denied to refuse, or return None")
             return _response(sent, warnings=request.warnings)
         patch = _patch(hook, bytes(sent.object), request.object, result)
         encoded = msgspec.json.encode(patch) if patch else b""  # bytes become base64
@@ -210,7 +210,7 @@ class Admitting:
             @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
             async def check(request):
                 if request.old and request.object.spec.size < request.old.spec.size:
-                    raise Invalid({"spec.size": "must not shrink"})
+                    raise Denied({"spec.size": "must not shrink"})
 
         Where a CEL rule of the class says the same, prefer it: it needs no running manager.
 
@@ -247,7 +247,7 @@ def _check_decodes(request: AdmissionRequest[Any]) -> None:
     try:
         request.object  # noqa: B018 - decodes it
     except DecodeError as error:
-        raise Invalid(str(error)) from error
+        raise Denied(str(error)) from error
 
 
 def _patch(hook: Hook[Any], sent: bytes, obj: Any, result: Any) -> list[dict[str, Any]]:
@@ -264,7 +264,7 @@ def _patch(hook: Hook[Any], sent: bytes, obj: Any, result: Any) -> list[dict[str
     return json_patch(msgspec.json.decode(sent), document_of(obj), document_of(result))
 
 
-def _status(hook: Hook[Any], request: SentRequest, refusal: Invalid) -> dict[str, Any]:
+def _status(hook: Hook[Any], request: SentRequest, refusal: Denied) -> dict[str, Any]:
     resource, name = hook.resource, request.name
     causes = [{"reason": "FieldValueInvalid", "message": why, "field": at} for at, why in refusal.fields.items()]
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind

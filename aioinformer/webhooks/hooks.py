@@ -46,10 +46,10 @@ class HookOptions(TypedDict, total=False):
     timeout: int
 
 
-class Invalid(AioinformerError):
+class Denied(AioinformerError):
     """Refuses a request of a client, which gets the status 422.
 
-        raise Invalid({"spec.size": "must not shrink"})
+        raise Denied({"spec.size": "must not shrink"})
 
     Args:
         reason: path of each field -> what is wrong with it; or a text about the whole object.
@@ -61,7 +61,7 @@ class Invalid(AioinformerError):
     def __init__(self, reason: Mapping[str, str] | str) -> None:
         self.fields: dict[str, str] = {"": reason} if isinstance(reason, str) else dict(reason)
         if not self.fields or not all(self.fields.values()):
-            raise UsageError(f'Invalid: pass a text, or a message for each field: {{"spec.size": "…"}}, not {reason!r}')
+            raise UsageError(f'Denied: pass a text, or a message for each field: {{"spec.size": "…"}}, not {reason!r}')
         super().__init__(", ".join(f"{field}: {text}" if field else text for field, text in self.fields.items()))
 
 

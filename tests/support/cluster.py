@@ -10,7 +10,7 @@ from tests.support.collection import Collection, Response
 
 if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 
 class Cluster:
@@ -21,10 +21,10 @@ class Cluster:
     """
 
     def __init__(self, *collections: Collection) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[HttpRequest] = []
         self._collections = {collection.resource.path(): collection for collection in collections}
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         """Implement `Transport`."""
         self.requests.append(request)
         query = dict(request.query)

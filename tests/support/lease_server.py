@@ -13,7 +13,7 @@ from aioinformer.errors import TransportError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
@@ -129,7 +129,7 @@ class LeaseServer:
         spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": transitions}
         self.put({"metadata": {"name": "it"}, "spec": {**spec, "acquireTime": now, "renewTime": now}})
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         if ("watch", "true") in request.query:
             return await self._watch(dict(request.query))
         verb = {"GET": "get", "POST": "create", "PUT": "update"}[request.method]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import pytest
 from aiohttp import web
 
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -182,7 +182,7 @@ async def body(response: Response) -> bytes:
 
 
 async def fetch(transport: Transport, path: str = "/", *, stream: bool = False) -> bytes:
-    return await body(await transport.request(Request(path, stream=stream)))
+    return await body(await transport.request(HttpRequest(path, stream=stream)))
 
 
 def open_files() -> int:

@@ -13,7 +13,7 @@ from aioinformer.errors import TransportError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 #: A config map, which every verb accepts as its answer.
 OBJECT = {
@@ -69,10 +69,10 @@ class Scripted:
 
     def __init__(self, *script: Step) -> None:
         self._script = list(script)
-        self.requests: list[Request] = []
+        self.requests: list[HttpRequest] = []
         self.times: list[float] = []
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         self.requests.append(request)
         self.times.append(asyncio.get_running_loop().time())
         step = self._script.pop(0) if self._script else Answer()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.client.targets import Target
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 CONFIG_MAPS = built_in("v1/configmaps")
 DEPLOYMENTS = built_in("apps/v1/deployments")
@@ -56,7 +56,7 @@ class _Informers:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         await asyncio.sleep(0)
         return self._server.read(request)
 
@@ -83,10 +83,10 @@ class Server:
     def __init__(self) -> None:
         self.version = 0
         self.objects: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-        self.writes: list[Request] = []
-        self.reads: list[Request] = []
+        self.writes: list[HttpRequest] = []
+        self.reads: list[HttpRequest] = []
         self.delay: Callable[[], float] = lambda: 0.0
-        self.fault: Callable[[Request], str] = lambda request: ""
+        self.fault: Callable[[HttpRequest], str] = lambda request: ""
         self.answers = asyncio.Event()
         self.answers.set()
         self.deleted = "status"
@@ -125,7 +125,7 @@ class Server:
 
     # Transport.
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         """Implement `Transport`."""
         query = dict(request.query)
         if request.method == "GET":
@@ -156,7 +156,7 @@ class Server:
             raise TransportError("the connection broke")
         return _answer(status, body, {"Warning": f'299 - "{self.warning}"'} if self.warning else {})
 
-    def read(self, request: Request) -> Response:
+    def read(self, request: HttpRequest) -> Response:
         """Answer a read."""
         target, query = target_of(request), dict(request.query)
         assert target is not None
@@ -188,7 +188,7 @@ class Server:
 
     # Writes.
 
-    def _process(self, target: Target, request: Request, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    def _process(self, target: Target, request: HttpRequest, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
         body = _decode(request.body) if request.body else {}
         known = self.objects[target.plural]
         if target.verb == "deletecollection":

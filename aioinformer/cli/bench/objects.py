@@ -18,7 +18,7 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable
 
-    from aioinformer.transport import Request, Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 logger = get_logger("aioinformer.cli")
 
@@ -88,7 +88,7 @@ class BlockedWatches:
         """Send the delayed watch requests, and further ones at once."""
         self._unblocked.set()
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         """Send the request; see `aioinformer.transport.Transport`."""
         if ("watch", "true") in request.query:
             await self._unblocked.wait()

@@ -15,7 +15,7 @@ from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.keys import meta_namespace_key_func
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.messages import exchange
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ async def _check_selectors(transport: TimedTransport, path: str, labels: str, fi
     selectors = [("labelSelector", labels), ("fieldSelector", fields)]
     query = [(name, text) for name, text in selectors if text]
     try:
-        await exchange(transport, Request(path, (*query, ("limit", "1"))), "list")
+        await exchange(transport, HttpRequest(path, (*query, ("limit", "1"))), "list")
     except ApiError as error:
         if error.status == 400:
             refused = " with ".join(f"{name}={text}" for name, text in query)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.inputs.loops import LoopDetector
-    from aioinformer.factory.pool import Informers
+    from aioinformer.factory.pool import ControllerInformers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.resource import Resource
@@ -64,7 +64,9 @@ class Inputs:
     set before `attach`.
     """
 
-    def __init__(self, controller: Controller[Any], informers: Informers, add: Enqueue, loops: LoopDetector) -> None:
+    def __init__(
+        self, controller: Controller[Any], informers: ControllerInformers, add: Enqueue, loops: LoopDetector
+    ) -> None:
         self.note_deleted: Callable[[ObjectName, str], object] | None = None
         self._controller = controller
         self._informers = informers

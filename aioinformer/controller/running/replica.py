@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aioinformer.controller.running.settings import GuardedThread, Settings
     from aioinformer.controller.running.supervised import Supervised
-    from aioinformer.factory.pool import Informers
+    from aioinformer.factory.pool import ControllerInformers
     from aioinformer.ring import ControllerRing
     from aioinformer.transport import Transport
 
@@ -41,7 +41,7 @@ class Replica:
         event: Any,
         settings: Settings,
         controllers: dict[str, Supervised],
-        informers: Informers,
+        informers: ControllerInformers,
         threads: Mapping[asyncio.Future[None], GuardedThread],
         is_ending: Callable[[], bool],
     ) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.replica import Replica
-    from aioinformer.factory.pool import Informers
+    from aioinformer.factory.pool import ControllerInformers
     from aioinformer.leaderelection.elector import Term
     from aioinformer.leaderelection.leadership import Leadership
     from aioinformer.transport import Transport
@@ -92,7 +92,7 @@ class Session:
     ) -> None:
         self.controllers: dict[str, Supervised] = {}
         self.failed: dict[str, BaseException] = {}
-        self.informers: Informers | None = None
+        self.informers: ControllerInformers | None = None
         self.leadership: Leadership | None = None
         self.replica: Replica | None = None
         self.report: StopReport | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aioinformer.client.client import Client
     from aioinformer.controller.writes.current import CurrentCaches
     from aioinformer.events import Recorder
-    from aioinformer.factory.pool import Informers
+    from aioinformer.factory.pool import ControllerInformers
     from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.ring import Membership
     from aioinformer.transport import Transport
@@ -131,7 +131,7 @@ class Services(msgspec.Struct, frozen=True):
 
     settings: Settings
     client: Client
-    informers: Informers
+    informers: ControllerInformers
     event: Callable[[Any, str, str, str], None]
     caches: CurrentCaches
     seen_by_leader: Callable[[], float]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
-    from aioinformer.transport import Request as WriteRequest
+    from aioinformer.transport import HttpRequest as WriteRequest
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _GAINED: Final = Cause("takeover")

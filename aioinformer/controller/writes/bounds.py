@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.client.targets import Target
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 _JSON_PATCH: Final = "application/json-patch+json"
 #: The subresources whose writes can carry the uid of the object.
@@ -40,12 +40,12 @@ class Bounds(msgspec.Struct, frozen=True):
     """
 
     check: Callable[[Target, bytes | None, bytes | None], None]
-    must_read: Callable[[Target, Request], bool]
+    must_read: Callable[[Target, HttpRequest], bool]
     uid_of: Callable[[Target], str]
     outside: Callable[[], float | None]
 
 
-def with_uid(request: Request, target: Target, uid: str) -> Request:
+def with_uid(request: HttpRequest, target: Target, uid: str) -> HttpRequest:
     """Return a request that the server refuses if the object has another uid, and was created again, for example.
 
     A body that names a uid already, or is not JSON, is not changed.

@@ -11,7 +11,7 @@ from aioinformer.cache.objects.changes import changed
 from aioinformer.client.changes.patches import is_same
 from aioinformer.client.requests import APPLY, PATCHES
 from aioinformer.errors import ApiError, ApiNotFound
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -40,7 +40,7 @@ class Pretended(NamedTuple):
 
 
 async def pretend(
-    target: Target, request: Request, cached: Record | None, live: Callable[[Request], Awaitable[bytes]]
+    target: Target, request: HttpRequest, cached: Record | None, live: Callable[[HttpRequest], Awaitable[bytes]]
 ) -> Pretended:
     """Return a plausible answer to a write that is not sent; nothing is defaulted, validated or refused.
 
@@ -65,7 +65,7 @@ async def pretend(
     if request.method != "POST" and (cached is None or not cached.is_whole or target.subresource not in ("", "status")):
         headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
         try:
-            known = _decode(await live(Request(request.path, headers=headers)))
+            known = _decode(await live(HttpRequest(request.path, headers=headers)))
         except ApiNotFound:
             if kind and (kind != APPLY or target.subresource):
                 raise

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.writes.sender import Fence, Guard, Log
     from aioinformer.informer.reader import InformerCache
     from aioinformer.resources.keys import ObjectName
-    from aioinformer.transport import Request, Transport
+    from aioinformer.transport import HttpRequest, Transport
     from aioinformer.transport.auth.credentials import Connection
 
 #: With more keys than this, each write checks a few others: they may never run again.
@@ -251,7 +251,7 @@ class OwnWrites:
         """Return a cached object, None if there is none."""
         return next(self._cached(Unread(target)), None) if target.name else None
 
-    def begin(self, key: ObjectName, target: Target, request: Request) -> Callable[..., None]:
+    def begin(self, key: ObjectName, target: Target, request: HttpRequest) -> Callable[..., None]:
         """Note that a write is about to be sent, and return `end` for it."""
         cached = self.cached(target)
         flight = Flight(target, request, "" if cached is None else cached.uid)

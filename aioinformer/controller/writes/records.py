@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.waiters import ShownWrite, Write
     from aioinformer.client.targets import Target
     from aioinformer.informer.reader import InformerCache
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 
 class Flight:
@@ -22,7 +22,7 @@ class Flight:
 
     __slots__ = ("ended", "request", "target", "uid")
 
-    def __init__(self, target: Target, request: Request, uid: str) -> None:
+    def __init__(self, target: Target, request: HttpRequest, uid: str) -> None:
         self.target = target
         self.request = request
         self.uid = uid

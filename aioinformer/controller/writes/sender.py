@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from aioinformer.client.targets import Target
     from aioinformer.controller.writes.bounds import Bounds
     from aioinformer.resources.resource import Resource
-    from aioinformer.transport import Request, Response
+    from aioinformer.transport import HttpRequest, Response
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
 Fence: TypeAlias = "Callable[[], float | None]"
 #: Raises if a write of this target must not be sent now.
 Guard: TypeAlias = "Callable[[Target], None]"
-Begin: TypeAlias = "Callable[[Target, Request], Callable[..., None]]"
+Begin: TypeAlias = "Callable[[Target, HttpRequest], Callable[..., None]]"
 Cached: TypeAlias = "Callable[[Target], Record | None]"
 Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
 #: The least time between two questions to the fence about the same write, in seconds.
@@ -151,7 +151,7 @@ class RecordingSender(Sender):
             self, self._policy, self._begin, self._cached, self._bounds.outside, self._log, self._guard
         )
 
-    async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
+    async def exchange(self, request: HttpRequest, settings: Settings, *, safe: bool) -> bytes:
         """Send a request as any sender, and record it if it is a write.
 
         Raises:
@@ -196,7 +196,7 @@ class RecordingSender(Sender):
         end(answer)
         return answer
 
-    async def _read(self, target: Target, request: Request, settings: Settings) -> bytes | None:
+    async def _read(self, target: Target, request: HttpRequest, settings: Settings) -> bytes | None:
         """Return the object that a write is about; None if there is none, and the write may make it."""
         path = request.path.removesuffix(f"/{target.subresource}") if target.subresource else request.path
         read = replace(request, path=path, method="GET", query=(), body=None, sending=None)
@@ -218,7 +218,7 @@ class RecordingSender(Sender):
             self._bounds.check(target, body, stored)
         return fence()
 
-    async def _pretend(self, target: Target, request: Request) -> bytes:
+    async def _pretend(self, target: Target, request: HttpRequest) -> bytes:
         selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))
         what = f"dry run: {target}{selected} is not sent"
         try:
@@ -232,7 +232,7 @@ class RecordingSender(Sender):
             self._log.info("  %s", line)
         return answer
 
-    async def open(self, request: Request) -> Response:
+    async def open(self, request: HttpRequest) -> Response:
         """Send a request once. The fence is called before each write, and again when its bytes leave.
 
         Raises:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.transport import Request as HttpRequest
-    from aioinformer.transport import Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 
 OTHER = "example.org/other"

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.helpers import AppliedSet
     from aioinformer.controller.helpers.pruning import By
     from aioinformer.resources import ObjectName
-    from aioinformer.transport import Request as HttpRequest
-    from aioinformer.transport import Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 
 RESOURCES: tuple[Any, ...] = (core_v1.SECRETS, core_v1.SERVICES, apps_v1.DEPLOYMENTS)

@@ -12,8 +12,7 @@ from aioinformer.cli.projects.kustomize import Deployed, base_files
 from aioinformer.controller import Manager
 from aioinformer.errors import Invalid
 from aioinformer.models import core_v1
-from aioinformer.webhooks import AdmissionRequest, WebhookServer
-from aioinformer.webhooks import Invalid as Refusal
+from aioinformer.webhooks import AdmissionRequest, Denied, WebhookServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,11 +52,11 @@ class Served:
         request.warn("it is only a test")
         data = request.object.data or {}
         if data.get("size") == "big":
-            raise Refusal({"data.size": "must be small"})
+            raise Denied({"data.size": "must be small"})
         if data.get("size") == "broken":
             raise RuntimeError("no luck")
         if request.operation == "delete" and data.get("kept"):
-            raise Refusal("it is kept")
+            raise Denied("it is kept")
 
     def bodies(self) -> list[dict[str, Any]]:
         made = []

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from aioinformer.testing import ApiServer
-    from aioinformer.transport import Request, Response
+    from aioinformer.transport import HttpRequest, Response
 
 
 class Counting:
@@ -43,10 +43,10 @@ class Counting:
 
     def __init__(self, transport: HttpTransport) -> None:
         self._transport = transport
-        self.requests: list[Request] = []
-        self.before: Callable[[Request], Any] | None = None
+        self.requests: list[HttpRequest] = []
+        self.before: Callable[[HttpRequest], Any] | None = None
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         self.requests.append(request)
         if self.before is not None:
             self.before(request)
@@ -131,7 +131,7 @@ async def test_conflict_in_each_attempt_is_raised(
 ) -> None:
     old = await config_map(client, x="0")
 
-    def interfere(request: Request) -> None:
+    def interfere(request: HttpRequest) -> None:
         if request.method == "PATCH":
             own_server.patch("configmaps", "a", {"data": {"x": str(len(counting.requests))}}, "shop")
 

@@ -16,7 +16,7 @@ from aioinformer import Client, HttpTransport, SharedInformerFactory
 from aioinformer.errors import OptionError, TransportError, WriteOutcomeUnknown
 from aioinformer.leaderelection.lease import GetLease
 from aioinformer.leaderelection.lock import LeaseLock
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.support.loopback import Server, body
 from tests.support.scripted_transport import OBJECT
@@ -127,7 +127,7 @@ async def test_timeout_includes_the_wait_and_says_so(kind: str, server: Server, 
         assert not isinstance(caught.value, WriteOutcomeUnknown)
         assert caught.value.unsent
         with pytest.raises(TransportError, match=r"within 0\.1 s, of them \d+\.\d s waiting for one of 2 slots"):
-            await transport.request(Request("/", total_timeout=0.1))
+            await transport.request(HttpRequest("/", total_timeout=0.1))
         gate.open.set()
         await asyncio.gather(*held)
     assert len(gate.paths) == 2
@@ -148,8 +148,8 @@ async def test_wait_leaves_the_request_the_rest_of_its_timeout(
     monkeypatch.setattr(aiohttp.ClientSession, "request", noting)
     clock = asyncio.get_running_loop().time
     async with HttpTransport(server.url, max_requests=1) as transport:
-        first = await transport.request(Request("/first"))
-        second = asyncio.create_task(transport.request(Request("/configmaps/second", total_timeout=60.0)))
+        first = await transport.request(HttpRequest("/first"))
+        second = asyncio.create_task(transport.request(HttpRequest("/configmaps/second", total_timeout=60.0)))
         await asyncio.sleep(0)
         waits_from = clock()
         await asyncio.sleep(0.6)
@@ -175,14 +175,14 @@ async def test_cancelled_and_failed_requests_release_their_slots(server: Server,
             await asyncio.gather(gets[2], *gets[6:])
             gate.open.clear()
         for path in ("/a", "/b", "/c"):
-            await transport.request(Request(path, paced=True))  # dropped without being closed
-        response = await transport.request(Request("/read"))
+            await transport.request(HttpRequest(path, paced=True))  # dropped without being closed
+        response = await transport.request(HttpRequest("/read"))
         assert b"ConfigMap" in await body(response)  # read to its end, and not closed
-        unread = await transport.request(Request("/unread"))
+        unread = await transport.request(HttpRequest("/unread"))
         del unread
         gc.collect()
         async with asyncio.timeout(5):
-            closed = [await transport.request(Request("/x")) for _ in range(2)]
+            closed = [await transport.request(HttpRequest("/x")) for _ in range(2)]
             for each in closed:
                 await each.close()
                 await each.close()
@@ -194,8 +194,8 @@ async def test_slot_that_is_handed_to_a_cancelled_request_goes_to_the_next() -> 
     from aioinformer.transport.slots import Slots
 
     slots = Slots(1)
-    held = await slots.acquire(Request("/"), Sending(), 5)
-    waits = [asyncio.create_task(slots.acquire(Request("/"), Sending(), 5)) for _ in range(4)]
+    held = await slots.acquire(HttpRequest("/"), Sending(), 5)
+    waits = [asyncio.create_task(slots.acquire(HttpRequest("/"), Sending(), 5)) for _ in range(4)]
     await asyncio.sleep(0)
     waits[0].cancel()  # first cancelled, then the slot is released
     held.release()
@@ -284,8 +284,8 @@ async def test_informers_start_with_fewer_slots_than_kinds() -> None:
 
 async def test_close_ends_requests_that_wait(server: Server, gate: Gate) -> None:
     async with HttpTransport(server.url, max_requests=1) as transport:
-        held = await transport.request(Request("/"))
-        waits = [asyncio.create_task(transport.request(Request("/"))) for _ in range(3)]
+        held = await transport.request(HttpRequest("/"))
+        waits = [asyncio.create_task(transport.request(HttpRequest("/"))) for _ in range(3)]
         await asyncio.sleep(0)
         await transport.aclose()
         async with asyncio.timeout(5):

@@ -15,7 +15,7 @@ from tests.support.lease_server import Answer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.transport import Request, Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ class OlderServer:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         if request.path == "/apis":
             return Answer(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": []})
         return await self._transport.request(request)

@@ -25,7 +25,7 @@ from tests.support.virtual_time import VirtualTimeLoop
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
-    from aioinformer.transport import Request, Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 CONFIG_MAPS: Resource[Any] = Resource("", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap")
 SHARDS = shard_selectors(3)
@@ -60,7 +60,7 @@ class Scripted(Answer):
         for piece in self.pieces:
             yield piece
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         return self
 
 
@@ -286,7 +286,7 @@ class Nudged(Answer):
         while True:
             yield await self.pieces.get()
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         return self
 
 

@@ -29,8 +29,7 @@ import widgets as example  # noqa: E402
 if TYPE_CHECKING:
     from aioinformer.controller import Request
     from aioinformer.harness import Harness
-    from aioinformer.transport import Request as HttpRequest
-    from aioinformer.transport import Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 #: The renew deadline of leader election by default, in seconds.
 RENEW_DEADLINE = 10.0

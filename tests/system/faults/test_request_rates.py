@@ -18,7 +18,7 @@ from aioinformer.transport.http import HttpTransport
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from aioinformer.transport import Request, Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 
 #: A watch that ends earlier than this, in seconds, counts as ended at once.
@@ -39,7 +39,7 @@ class CountingTransport:
         self._begin: float | None = None
         self.failures: list[tuple[float, str]] = []
 
-    async def request(self, request: Request) -> CountedResponse:
+    async def request(self, request: HttpRequest) -> CountedResponse:
         if self._begin is None:
             self._begin = self._clock()
         try:

@@ -25,7 +25,7 @@ from aioinformer.reflector import response_reader as responses
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.catalog import find
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pyt
         port = server.sockets[0].getsockname()[1]
         async with HttpTransport(f"http://127.0.0.1:{port}", header_timeout=0.2) as transport:
             with pytest.raises(TransportError, match="the response timed out"):
-                await transport.request(Request("/watched-by-others", (("watch", "true"),)))
+                await transport.request(HttpRequest("/watched-by-others", (("watch", "true"),)))
             informer = SharedIndexInformer(ListWatch(transport, resource), options=RunOptions(streaming_list=False))
             informer.add_state_handler(shown)
             async with informer:

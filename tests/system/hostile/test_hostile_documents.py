@@ -25,7 +25,7 @@ from tests.support.conversation import Conversation
 from tests.system.hostile.test_hostile_streams import in_virtual_time
 
 if TYPE_CHECKING:
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 
 PAGES = RunOptions(streaming_list=False)
@@ -154,7 +154,7 @@ class Documents:
         self._other = other
         self.paths: list[str] = []
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         self.paths.append(request.path)
         response = Response()
         known = {"/api": {"kind": "APIVersions", "versions": []}, "/apis": self._root}
@@ -182,7 +182,7 @@ def test_any_documents_give_resources_or_a_named_error(root: Any, other: Any) ->
 )
 def test_invalid_document_is_a_named_error(body: bytes) -> None:
     class Saying:
-        async def request(self, request: Request) -> Response:
+        async def request(self, request: HttpRequest) -> Response:
             response = Response()
             response.feed(body)
             response.end()

@@ -21,7 +21,7 @@ from aioinformer.transport.http import HttpTransport
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from aioinformer.transport import Request, Response, Transport
+    from aioinformer.transport import HttpRequest, Response, Transport
 
 
 #: The shortest times that a Lease allows.
@@ -47,7 +47,7 @@ class Witness:
         self._transport = transport
         self.answers: asyncio.Queue[int] = asyncio.Queue()
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         response = await self._transport.request(request)
         self.answers.put_nowait(response.status)
         return response

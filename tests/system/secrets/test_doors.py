@@ -12,7 +12,7 @@ from aiohttp import web
 
 from aioinformer.errors import TransportError, api_error
 from aioinformer.testing import ApiServer
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
@@ -44,7 +44,7 @@ async def test_token_does_not_follow_a_redirect(servers: tuple[Server, Server], 
 
     first.answer = away
     async with HttpTransport(first.url, token=TOKEN) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(HttpRequest("/"))
         assert response.status == status
         await response.close()
     assert second.requests == []
@@ -61,7 +61,7 @@ async def test_token_is_sent_to_authenticated_servers_only(authorities: str, tmp
     try:
         async with HttpTransport(server.url, token=TOKEN, ssl=settings) as transport:
             with pytest.raises(TransportError, match="certificate"):
-                await transport.request(Request("/"))
+                await transport.request(HttpRequest("/"))
         assert server.requests == []
     finally:
         await server.stop()
@@ -73,7 +73,7 @@ async def test_rotated_token_is_used_by_new_requests_only(servers: tuple[Server,
     file.write_text("first")
     async with HttpTransport(server.url, token_file=file) as transport:
         server.answer = stalled = Stalled()
-        watch = await transport.request(Request("/"))
+        watch = await transport.request(HttpRequest("/"))
 
         async def who(request: web.BaseRequest) -> web.StreamResponse:
             return web.Response(text=request.headers["Authorization"])

@@ -28,7 +28,7 @@ from aioinformer.errors import AioinformerError
 from aioinformer.leaderelection.elector import LeaderElector
 from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.testing import ApiServer
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
@@ -147,7 +147,7 @@ async def half(request: web.BaseRequest) -> web.StreamResponse:
 
 # Servers.
 
-REQUEST = Request("/", headers={"X-Key": SECRET}, body=SECRET.encode(), method="POST")
+REQUEST = HttpRequest("/", headers={"X-Key": SECRET}, body=SECRET.encode(), method="POST")
 
 
 async def refused_client(stage: Stage) -> None:
@@ -169,7 +169,7 @@ async def not_http(stage: Stage) -> None:
 
 
 async def cut_in_the_body(stage: Stage) -> None:
-    await body(await (await stage.http(stage.serve(cut), token=SECRET)).request(Request("/")))
+    await body(await (await stage.http(stage.serve(cut), token=SECRET)).request(HttpRequest("/")))
 
 
 async def unauthorized(stage: Stage) -> None:

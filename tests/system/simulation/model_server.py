@@ -28,7 +28,7 @@ from tests.system.simulation.scenario import ACTS
 if TYPE_CHECKING:
     from random import Random
 
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
     from tests.system.simulation.collection import Collection, Snapshot, Stored
     from tests.system.simulation.scenario import Fault
     from tests.system.simulation.world import Story
@@ -157,7 +157,7 @@ class ModelServer:
 
     # Responses.
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         """Send a request, as a `Transport`."""
         query = dict(request.query)
         watch = "watch" in query

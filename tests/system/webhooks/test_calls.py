@@ -9,11 +9,10 @@ import pytest
 
 from aioinformer import ApiError, Client, HttpTransport, Resource, evolve
 from aioinformer.controller import Manager
-from aioinformer.errors import Forbidden
-from aioinformer.errors import Invalid as Refused
+from aioinformer.errors import Forbidden, Invalid
 from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
-from aioinformer.webhooks import AdmissionRequest, Invalid, WebhookServer
+from aioinformer.webhooks import AdmissionRequest, Denied, WebhookServer
 from tests.support.webhooks import Hooks, configuration, patch, webhook
 from tests.unit.webhooks.reviews import WIDGETS, Widget
 
@@ -77,7 +76,7 @@ async def test_refusal_has_status_and_causes_of_the_webhook(
 ) -> None:
     register(api_server, "Validating", hooks.webhook("check"))
     hooks.answers["/check"] = {"allowed": False, "status": {"code": 422, "reason": "Invalid", "message": "too big"}}
-    with pytest.raises(Refused, match=r'admission webhook "check\.example\.com" denied the request: too big'):
+    with pytest.raises(Invalid, match=r'admission webhook "check\.example\.com" denied the request: too big'):
         await client.resource(PLAIN).create(widget())
     hooks.answers["/check"] = {"allowed": False}
     with pytest.raises(ApiError, match="denied the request without explanation") as caught:
@@ -289,7 +288,7 @@ async def test_match_condition_that_does_not_compile_is_refused(
 ) -> None:
     found = hooks.webhook("check", matchConditions=[{"name": "it", "expression": expression}])
     body = configuration("ValidatingWebhookConfiguration", found)
-    with pytest.raises(Refused, match=reason) as caught:
+    with pytest.raises(Invalid, match=reason) as caught:
         await (await client.resource_for(body)).create(body)
     assert list(caught.value.fields) == ["webhooks[0].matchConditions[0].expression"]
 
@@ -380,7 +379,7 @@ async def test_manager_and_server_need_no_cluster() -> None:
             request.warn("this is an example")
             limit = len(request.lister(core_v1.CONFIG_MAPS).list())
             if request.object.spec.size > limit:
-                raise Invalid({"spec.size": f"must not exceed {limit}"})
+                raise Denied({"spec.size": f"must not exceed {limit}"})
 
         for purpose, kind in (("default", "Mutating"), ("validate", "Validating")):
             path = f"/{purpose}/widgets.example.com"
@@ -395,7 +394,7 @@ async def test_manager_and_server_need_no_cluster() -> None:
             services["default/it"] = f"https://127.0.0.1:{manager.admission.port}"
             async with HttpTransport(server.url) as transport:
                 client = Client(transport)
-                with pytest.raises(Refused, match=r"spec\.size: must not exceed 0") as caught:
+                with pytest.raises(Invalid, match=r"spec\.size: must not exceed 0") as caught:
                     await client.resource(PLAIN).create(widget(size=1))
                 assert list(caught.value.fields) == ["spec.size"]
                 made = await client.resource(PLAIN).create(widget(size=0))

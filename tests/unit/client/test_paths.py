@@ -16,7 +16,7 @@ from aioinformer.events.event import Event
 from aioinformer.leaderelection import LeaseCandidate
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.references import ObjectReference
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from tests.support.scripted_transport import OBJECT, Scripted
 
 if TYPE_CHECKING:
@@ -194,9 +194,9 @@ async def test_other_characters_of_names_are_quoted() -> None:
 )
 def test_target_has_verb_resource_and_name(request_line: str, expected: str) -> None:
     method, path = request_line.split()
-    assert str(target_of(Request(path, method=method))) == expected
+    assert str(target_of(HttpRequest(path, method=method))) == expected
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/api/v1", "/apis/apps/v1"])
 def test_path_of_no_resource_has_no_target(path: str) -> None:
-    assert target_of(Request(path, method="POST")) is None
+    assert target_of(HttpRequest(path, method="POST")) is None

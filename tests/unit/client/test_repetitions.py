@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.support.scripted_transport import Step
 
     Call = Callable[[Client], Awaitable[Any]]
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 
 async def read(client: Client) -> Any:
@@ -228,7 +228,7 @@ class Contended(Scripted):
 
     seconds = 0.0
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         await super().request(request)
         if request.method == "PATCH":
             return refusal(409, "Conflict")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aioinformer.controller import Controller, Request
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.snapshots import ControllerSnapshot
-    from aioinformer.transport import Request as HttpRequest
+    from aioinformer.transport import HttpRequest
 
 __all__ = [
     "CONFIG_MAPS",

@@ -27,7 +27,7 @@ from tests.unit.controller.setting import (
 )
 
 if TYPE_CHECKING:
-    from aioinformer.transport import Request as HttpRequest
+    from aioinformer.transport import HttpRequest
 
 
 class Led(Cluster):

@@ -40,7 +40,7 @@ from tests.unit.controller.setting import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.transport import Request as HttpRequest
+    from aioinformer.transport import HttpRequest
 
 ELECTION = LeaderElection("it", identity="me")
 ONE_ATTEMPT = QueueOptions(max_attempts=1)

@@ -10,7 +10,7 @@ import pytest
 from aioinformer.errors import ApiError, DecodeError, Expired, InformerStopped, UsageError
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.informer.watch import Event, InformerWatch, RetryWatcher, WatchClosed, until
+from aioinformer.informer.watch import InformerWatch, ObjectEvent, RetryWatcher, WatchClosed, until
 from tests.support.collection import Collection, cut, line
 from tests.support.virtual_time import settled
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-def text_of(event: Event[Any]) -> str:
+def text_of(event: ObjectEvent[Any]) -> str:
     return f"{event.type} {event.object.metadata.name} {event.object.metadata.resource_version}"
 
 

@@ -20,7 +20,7 @@ from tests.support.lease_server import Answer, LeaseServer
 from tests.support.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 CANDIDATES = 3
 TIMES = LeaderElectionOptions()
@@ -44,7 +44,7 @@ class Link:
         self._requests: set[asyncio.Task[Answer]] = set()
         self.fault = ""
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         fault = self.fault
         if fault == "refused":
             raise TransportError("connection refused")
@@ -56,7 +56,7 @@ class Link:
             await asyncio.Event().wait()
         return answer
 
-    async def _transmit(self, request: Request, fault: str) -> Answer:
+    async def _transmit(self, request: HttpRequest, fault: str) -> Answer:
         await asyncio.sleep({"silent": 7.0, "slow": 2.0}.get(fault, 0.01))
         answer = await self._server.request(request)
         await asyncio.sleep({"silent": 7.0, "slow": 2.0}.get(fault, 0.01))

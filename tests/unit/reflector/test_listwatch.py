@@ -28,7 +28,7 @@ from aioinformer.resources.shards import (
 from tests.support.collection import PODS, Response, cut
 
 if TYPE_CHECKING:
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 DEPLOYMENTS: Resource[Any] = Resource("apps", "v1", "deployments", "Deployment")
 NODES: Resource[Any] = Resource("", "v1", "nodes", "Node", namespaced=False)
@@ -38,9 +38,9 @@ class Recorder:
     """A transport that records requests, and never responds."""
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[HttpRequest] = []
 
-    async def request(self, request: Request) -> NoReturn:
+    async def request(self, request: HttpRequest) -> NoReturn:
         self.requests.append(request)
         raise ConnectionError
 
@@ -48,7 +48,7 @@ class Recorder:
         """Nothing to close."""
 
 
-async def asked(options: ListOptions, resource: Resource[Any] = DEPLOYMENTS, **selection: Any) -> Request:
+async def asked(options: ListOptions, resource: Resource[Any] = DEPLOYMENTS, **selection: Any) -> HttpRequest:
     transport = Recorder()
     with pytest.raises(ConnectionError):
         await ListWatch(transport, resource, **selection).request(options)

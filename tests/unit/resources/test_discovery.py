@@ -14,7 +14,7 @@ from aioinformer.resources.discovery import Discovery, DiscoveryIncomplete, Unkn
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 
 class Answer:
@@ -38,14 +38,14 @@ class Server:
 
     def __init__(self) -> None:
         self.script: dict[str, Any] = {"/api": AGGREGATED_CORE, "/apis": AGGREGATED}
-        self.requests: list[Request] = []
+        self.requests: list[HttpRequest] = []
         self.answers: list[Answer] = []
 
     @property
     def paths(self) -> list[str]:
         return [request.path for request in self.requests]
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         self.requests.append(request)
         scripted = self.script.get(request.path, 404)
         if isinstance(scripted, list):

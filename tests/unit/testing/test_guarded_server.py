@@ -12,7 +12,7 @@ import pytest
 
 from aioinformer.testing import ApiServer
 from aioinformer.testing.http.listener import is_loopback
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ async def test_client_certificate_counts_as_a_token(tmp_path: Path) -> None:
         kubeconfig = server.kubeconfig(tmp_path / "kubeconfig", user="admin,system:masters", certificate=True)
         assert "token" not in kubeconfig.read_text()
         async with await connect(kubeconfig=str(kubeconfig)) as connection:
-            response = await connection.transport.request(Request(NAMESPACES))
+            response = await connection.transport.request(HttpRequest(NAMESPACES))
             await response.close()
             assert response.status == 200
         trusting = ssl.create_default_context(cadata=server.certificate_authority.decode())

@@ -12,7 +12,7 @@ import pytest
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.testing import ApiServer
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.http import HttpTransport
 from tests.real.contract.servers import access_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-PODS = Request("/api/v1/namespaces/default/pods")
+PODS = HttpRequest("/api/v1/namespaces/default/pods")
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 TOKEN = "/api/v1/namespaces/default/serviceaccounts/robot/token"
@@ -76,7 +76,7 @@ async def test_kubeconfig_can_be_for_a_user(server: ApiServer, tmp_path: Path) -
 
 async def test_stop_does_not_wait_for_watches(server: ApiServer, tmp_path: Path) -> None:
     async with await connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as connection:
-        watch = await connection.transport.request(Request(PODS.path, (("watch", "true"),)))
+        watch = await connection.transport.request(HttpRequest(PODS.path, (("watch", "true"),)))
         await server.stop()
         with pytest.raises(TransportError):
             await connection.transport.request(PODS)
@@ -99,7 +99,7 @@ async def test_tls_connection_can_be_cut(server: ApiServer, tmp_path: Path) -> N
         server.fault("half_page", times=1),
     ):
         server.create("configmaps", {"metadata": {"name": "a"}})
-        response = await connection.transport.request(Request("/api/v1/configmaps"))
+        response = await connection.transport.request(HttpRequest("/api/v1/configmaps"))
         with pytest.raises(TransportError):
             await body(response)
 

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from aioinformer.errors import TransportError
-from aioinformer.transport import Request, http
+from aioinformer.transport import HttpRequest, http
 from aioinformer.transport.http import READ_BUFFER, STREAM_BUFFER, HttpTransport
 from aioinformer.transport.session import TLS
 from tests.support.loopback import body, certified, fetch, forward, listening
@@ -77,13 +77,13 @@ async def scripted(*answers: bytes | None, tls: ssl.SSLContext | None = None) ->
 async def test_chunks_of_one_read_are_one_piece(stream: bool) -> None:
     sent = [b'{"event":%d}\n' % number for number in range(100)]
     async with scripted(CHUNKED + b"".join(map(chunk, sent)) + END) as server, HttpTransport(server.url) as transport:
-        response = await transport.request(Request("/", stream=stream))
+        response = await transport.request(HttpRequest("/", stream=stream))
         assert [part async for part in response.chunks()] == [b"".join(sent)]
 
 
 async def test_nudge_yields_an_empty_piece() -> None:
     async with scripted(CHUNKED + chunk(b"hello")) as server, HttpTransport(server.url) as transport:
-        response: Any = await transport.request(Request("/", stream=True))
+        response: Any = await transport.request(HttpRequest("/", stream=True))
         chunks = response.chunks()
         assert await anext(chunks) == b"hello"
         asyncio.get_running_loop().call_later(0.01, response.nudge)
@@ -104,7 +104,7 @@ async def test_chunk_of_a_stream_costs_few_calls(borrowed: bool) -> None:
         server = await stack.enter_async_context(scripted(begun + more + END))
         session = await stack.enter_async_context(aiohttp.ClientSession()) if borrowed else None
         transport = await stack.enter_async_context(HttpTransport(server.url, session=session))
-        response = await transport.request(Request("/", stream=True))
+        response = await transport.request(HttpRequest("/", stream=True))
         calls, size = 0, 0
 
         def count(frame: FrameType, event: str, argument: Any) -> None:
@@ -196,7 +196,7 @@ async def test_malformed_chunks_are_noticed_within_seconds(
             session = await stack.enter_async_context(aiohttp.ClientSession()) if borrows else None
             settings = TLS(certificate_authority=ca_file) if tls else None
             transport = await stack.enter_async_context(HttpTransport(url, session, ssl=settings))
-            response = await transport.request(Request("/", stream=stream))
+            response = await transport.request(HttpRequest("/", stream=stream))
             with pytest.raises(TransportError) as raised:
                 await asyncio.wait_for(body(response), 10)
             return str(raised.value)
@@ -218,7 +218,7 @@ async def test_malformed_chunks_are_noticed_within_seconds(
 async def test_malformed_chunk_fails_a_read_that_begins_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_CHECK_EVERY", 3600.0)
     async with replying(CHUNKED + chunk(b"first"), b"x\r\n", apart=True) as url, HttpTransport(url) as transport:
-        response = await transport.request(Request("/", stream=True))
+        response = await transport.request(HttpRequest("/", stream=True))
         chunks = response.chunks()
         assert await anext(chunks) == b"first"
         async with asyncio.timeout(10):
@@ -287,7 +287,7 @@ async def until_it_waits(response: HttpResponse) -> None:
 async def test_buffer_is_limited_while_the_reader_waits(stream: bool) -> None:
     sent = b"x" * 64 * 1024 * 1024
     async with scripted(CHUNKED + chunk(sent) + END) as server, HttpTransport(server.url) as transport:
-        response = await transport.request(Request("/", stream=stream))
+        response = await transport.request(HttpRequest("/", stream=stream))
         chunks = response.chunks()
         first = await anext(chunks)
         await until_it_waits(response)
@@ -309,7 +309,7 @@ async def test_reading_continues_if_little_came_with_the_head(begun: int, stream
         writer.write(whole[begun:])
 
     async with listening(serve) as url, HttpTransport(url) as transport:
-        response = await transport.request(Request("/", stream=stream))
+        response = await transport.request(HttpRequest("/", stream=stream))
         reading = asyncio.create_task(body(response), name="reading")
         await asyncio.sleep(0)
         answered.set()
@@ -329,7 +329,7 @@ async def begun_stream(total_timeout: float | None = None) -> AsyncIterator[tupl
         writer.write(chunk(b"two") + chunk(b"three") + END)
 
     async with listening(serve) as url, HttpTransport(url) as transport:
-        yield await transport.request(Request("/", stream=True, total_timeout=total_timeout)), go_on
+        yield await transport.request(HttpRequest("/", stream=True, total_timeout=total_timeout)), go_on
         go_on.set()
 
 
@@ -387,7 +387,7 @@ async def test_connections_read_into_one_buffer(tls_files: tuple[Path, ssl.SSLCo
         HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file)) as transport,
     ):
         for _ in range(3):
-            response = await transport.request(Request("/", stream=True))
+            response = await transport.request(HttpRequest("/", stream=True))
             stack.push_async_callback(response.close)
             assert await anext(response.chunks()) == b"x"
             connection: Any = response._response.connection

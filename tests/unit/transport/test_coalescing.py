@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.coalescing import ReadCoalescer
 from aioinformer.transport.http import HttpTransport
 from tests.support.loopback import body, listening, socket_of
@@ -149,8 +149,8 @@ async def test_connection_serves_the_next_response_at_once_after_a_stream() -> N
             writer.write(b"0\r\n\r\n")
 
     async with listening(serve) as url, HttpTransport(url) as transport:
-        response = await transport.request(Request("/", stream=True))
+        response = await transport.request(HttpRequest("/", stream=True))
         kept: socket.socket = socket_of(response)
         assert len(await body(response)) == 2000
         assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
-        assert await body(await transport.request(Request("/"))) == b"abc\n"
+        assert await body(await transport.request(HttpRequest("/"))) == b"abc\n"

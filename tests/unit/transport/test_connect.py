@@ -18,7 +18,7 @@ from aiohttp import web
 from kubernetes_asyncio.client import CoreV1Api
 
 from aioinformer.errors import UsageError
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth import credentials
 from aioinformer.transport.auth.credentials import connect
 from tests.support.loopback import Server, body, certified, fetch
@@ -90,7 +90,7 @@ def kubeconfig(tmp_path: Path, api: Server, authority: trustme.CA) -> Kubeconfig
 async def identify(**arguments: Any) -> tuple[dict[str, str], dict[str, str]]:
     """Return the identities that the server saw, from the transport and from the client."""
     async with await connect(**arguments) as connection:
-        response = await connection.transport.request(Request("/api/v1/namespaces/default/configmaps/me"))
+        response = await connection.transport.request(HttpRequest("/api/v1/namespaces/default/configmaps/me"))
         seen = json.loads(await body(response))["data"]
         config_map = await CoreV1Api(connection.api_client).read_namespaced_config_map("me", "default")
         return seen, config_map.data

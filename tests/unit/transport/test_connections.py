@@ -15,7 +15,7 @@ import trustme
 from yarl import URL
 
 from aioinformer.errors import TransportError
-from aioinformer.transport import Request, SendCheck
+from aioinformer.transport import HttpRequest, SendCheck
 from aioinformer.transport.connections import AT_ONCE, share_buffer
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
@@ -120,7 +120,7 @@ async def open_streams(transport: HttpTransport, count: int) -> list[HttpRespons
     """Open streams together, and read the first byte of each."""
 
     async def open_stream() -> HttpResponse:
-        response = await transport.request(Request("/", stream=True, late_head=True))
+        response = await transport.request(HttpRequest("/", stream=True, late_head=True))
         assert await anext(response.chunks()) == b"x"
         return response
 
@@ -147,7 +147,7 @@ async def test_request_with_a_timeout_does_not_wait_for_watches_to_connect(clust
         opening = asyncio.create_task(open_streams(transport, AT_ONCE))
         async with asyncio.timeout(30):
             await cluster.full.wait()
-            response = await transport.request(Request("/", total_timeout=10.0))
+            response = await transport.request(HttpRequest("/", total_timeout=10.0))
             assert response.status == 200
             await response.close()
         opening.cancel()
@@ -224,7 +224,7 @@ async def test_body_that_an_abrupt_end_of_tls_limits_is_complete() -> None:
         listening(answer, certified(authority)) as url,
         HttpTransport(url, ssl=trusting, read_bufsize=16 * 1024) as transport,
     ):
-        response = await transport.request(Request("/"))
+        response = await transport.request(HttpRequest("/"))
         connection: Any = response._response.connection
         wire = connection.transport
         go_on.release()
@@ -334,7 +334,7 @@ async def test_refused_request_never_arrives(
     async with transport_to(url, tls, borrowed=borrowed) as transport:
         permitted = SendCheck(lambda: None)
         for check in (None, permitted):
-            response = await transport.request(Request("/a", method=method, body=sent, check=check))
+            response = await transport.request(HttpRequest("/a", method=method, body=sent, check=check))
             assert await body(response) == b"ok"
         assert not permitted.unsent
         (first, second), *others = raw.received
@@ -342,9 +342,9 @@ async def test_refused_request_never_arrives(
         assert second == first
         check = SendCheck(refuse)
         with pytest.raises(Refused):
-            await transport.request(Request("/refused", method=method, body=sent, check=check))
+            await transport.request(HttpRequest("/refused", method=method, body=sent, check=check))
         assert check.unsent
-        assert await body(await transport.request(Request("/b", method=method, body=sent))) == b"ok"
+        assert await body(await transport.request(HttpRequest("/b", method=method, body=sent))) == b"ok"
     assert raw.complete == ["/a", "/a", "/b"]
     assert b"/b" in raw.received[1][0]  # on another connection
 
@@ -363,7 +363,9 @@ async def test_end_of_a_large_body_waits_for_its_beginning(
 
     raw.reading.clear()
     async with HttpTransport(url, ssl=tls) as transport:
-        sending = asyncio.create_task(transport.request(Request("/", method="PUT", body=LARGE, check=SendCheck(ask))))
+        sending = asyncio.create_task(
+            transport.request(HttpRequest("/", method="PUT", body=LARGE, check=SendCheck(ask)))
+        )
         await asyncio.sleep(0.5)
         assert asked == []
         raw.reading.set()
@@ -388,10 +390,10 @@ async def test_borrowed_session_does_not_repeat_a_write(
 
     async with transport_to(url, tls, borrowed=True) as transport:
         for sent in (SendCheck(check), None):
-            assert await body(await transport.request(Request("/"))) == b"ok"
+            assert await body(await transport.request(HttpRequest("/"))) == b"ok"
             raw.silent = 1
             with pytest.raises(TransportError) as failure:  # it may have been processed
-                await transport.request(Request("/write", method=method, body=b"{}", check=sent))
+                await transport.request(HttpRequest("/write", method=method, body=b"{}", check=sent))
             assert not failure.value.unsent
         assert checks == 1
         assert raw.complete == ["/", "/write"] * 2
@@ -406,11 +408,11 @@ async def test_request_that_gets_no_connection_is_unsent() -> None:
             writer.close()
 
         async with listening(answer) as url, HttpTransport(url, session, header_timeout=0.2) as transport:
-            taken = asyncio.create_task(transport.request(Request("/", total_timeout=30)))
+            taken = asyncio.create_task(transport.request(HttpRequest("/", total_timeout=30)))
             await asyncio.sleep(0.05)
             check = SendCheck(lambda: None)
             with pytest.raises(TransportError) as failure:
-                await transport.request(Request("/", method="PUT", body=b"{}", check=check))
+                await transport.request(HttpRequest("/", method="PUT", body=b"{}", check=check))
             assert failure.value.unsent
             stop.set()
             with pytest.raises(TransportError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import InformerStopped, TransportError, UsageError
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.kubeconfig import load_context
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
@@ -297,7 +297,7 @@ def assert_silent(error: TransportError) -> None:
 async def test_any_error_of_a_source_is_a_transport_error(server: Server, kind: Any, outcome: Any) -> None:
     async with HttpTransport(server.url, credentials=kind(outcome)) as transport:
         with pytest.raises(TransportError) as caught:
-            await transport.request(Request("/"))
+            await transport.request(HttpRequest("/"))
     assert_silent(caught.value)
     assert server.requests == []
     if isinstance(outcome, ValueError):
@@ -309,7 +309,7 @@ async def test_any_error_of_a_source_is_a_transport_error(server: Server, kind: 
 async def test_failed_renewal_of_a_source_returns_the_401(server: Server, outcome: Any) -> None:
     server.answer = bearer_only
     async with HttpTransport(server.url, credentials=Refused(outcome)) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(HttpRequest("/"))
         assert response.status == 401
         await response.close()
     assert len(server.requests) == 1
@@ -323,7 +323,7 @@ async def test_failed_hook_is_a_transport_error(server: Server, outcome: Excepti
 
     async with hooked(server, hook) as transport:
         with pytest.raises(TransportError, match=r"refresh_api_key_hook.*test_credentials\.py:") as caught:
-            await transport.request(Request("/"))
+            await transport.request(HttpRequest("/"))
         assert_silent(caught.value)
 
 

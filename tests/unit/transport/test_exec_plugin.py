@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.http import HttpTransport
 from tests.support.loopback import open_files
@@ -76,7 +76,7 @@ async def test_hanging_plugin_is_killed_when_the_transport_closes(section: MakeS
     os.mkfifo(started)
     code = f"open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     async with HttpTransport("http://127.0.0.1:9", credentials=credentials(section(code), timeout=300)) as transport:
-        waiting = asyncio.create_task(transport.request(Request("/")), name="request")
+        waiting = asyncio.create_task(transport.request(HttpRequest("/")), name="request")
         plugin = int(await asyncio.to_thread(started.read_text))
         waiting.cancel()
         await asyncio.wait({waiting})
@@ -85,7 +85,7 @@ async def test_hanging_plugin_is_killed_when_the_transport_closes(section: MakeS
         os.kill(plugin, 0)
     assert [task.get_name() for task in asyncio.all_tasks() if "renewal" in task.get_name()] == []
     with pytest.raises(UsageError, match="closed"):
-        await transport.request(Request("/"))
+        await transport.request(HttpRequest("/"))
 
 
 @pytest.mark.parametrize("timestamp", ["2030-01-01T00:10:00Z", "2030-01-01T01:10:00.123456789+01:00"])

@@ -15,7 +15,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.support.collection import PODS
@@ -37,7 +37,7 @@ async def test_closed_borrowed_session_raises_with_a_remedy(server: Server) -> N
     session = aiohttp.ClientSession()
     await session.close()
     with pytest.raises(UsageError, match="keep it open"):
-        await HttpTransport(server.url, session).request(Request("/"))
+        await HttpTransport(server.url, session).request(HttpRequest("/"))
 
 
 @pytest.mark.parametrize(("option", "limit", "limit_per_host"), [("limit", 2, 0), ("limit_per_host", 100, 2)])
@@ -51,17 +51,17 @@ async def test_full_pool_of_a_borrowed_session_is_the_reason(
     connector = aiohttp.TCPConnector(limit=limit, limit_per_host=limit_per_host)
     async with aiohttp.ClientSession(connector=connector) as session:
         patient = HttpTransport(server.url, session)
-        watches = [await patient.request(Request("/")) for _ in range(2)]
+        watches = [await patient.request(HttpRequest("/")) for _ in range(2)]
         assert caplog.text == ""
         transport = HttpTransport(server.url, session, connect_timeout=0.05)
         for _ in range(2):
             with pytest.raises(TransportError, match=f"the connection timed out; {remedy}"):
-                await transport.request(Request("/"))
+                await transport.request(HttpRequest("/"))
         (warning,) = caplog.records
         assert re.search(f"a request waits for a connection: {remedy}", warning.getMessage())
         for watch in watches:
             await watch.close()
-        await (await patient.request(Request("/"))).close()
+        await (await patient.request(HttpRequest("/"))).close()
 
 
 async def test_slow_server_is_not_reported_as_full_pool(server: Server) -> None:
@@ -69,7 +69,7 @@ async def test_slow_server_is_not_reported_as_full_pool(server: Server) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=10)) as session:
         transport = HttpTransport(server.url, session, header_timeout=0.05)
         with pytest.raises(TransportError, match=r"the response timed out$"):
-            await transport.request(Request("/"))
+            await transport.request(HttpRequest("/"))
 
 
 async def test_closed_transport_raises(server: Server) -> None:
@@ -78,7 +78,7 @@ async def test_closed_transport_raises(server: Server) -> None:
     await transport.aclose()
     await transport.aclose()
     with pytest.raises(UsageError, match="closed"):
-        await transport.request(Request("/"))
+        await transport.request(HttpRequest("/"))
 
 
 async def test_aclose_ends_requests_that_wait_for_a_response(server: Server) -> None:
@@ -91,7 +91,7 @@ async def test_aclose_ends_requests_that_wait_for_a_response(server: Server) -> 
 
     server.answer = answer
     transport = HttpTransport(server.url)
-    pending = asyncio.ensure_future(transport.request(Request("/")))
+    pending = asyncio.ensure_future(transport.request(HttpRequest("/")))
     await arrived.wait()
     await transport.aclose()
     async with asyncio.timeout(10):
@@ -101,7 +101,7 @@ async def test_aclose_ends_requests_that_wait_for_a_response(server: Server) -> 
 
 async def test_headers_of_a_request_replace_those_of_the_transport(server: Server) -> None:
     async with HttpTransport(server.url, headers={"accept": "a", "X-Kept": "yes"}) as transport:
-        response = await transport.request(Request("/", headers={"Accept": "b"}))
+        response = await transport.request(HttpRequest("/", headers={"Accept": "b"}))
         await body(response)
     (got,) = server.requests
     assert (got.headers.getall("Accept"), got.headers["X-Kept"]) == (["b"], "yes")
@@ -169,7 +169,7 @@ async def test_request_is_sent_once_if_the_server_closes() -> None:
     hasty = Hasty(answers=0)
     async with listening(hasty) as url, HttpTransport(url) as transport:
         with pytest.raises(TransportError, match="before it answered"):
-            await transport.request(Request("/"))
+            await transport.request(HttpRequest("/"))
     assert hasty.asked == 1
 
 
@@ -183,7 +183,7 @@ async def test_closed_pooled_connection_is_replaced() -> None:
 async def test_sockets_detect_a_lost_peer_within_90_seconds(server: Server) -> None:
     server.answer = Stalled()
     async with HttpTransport(server.url) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(HttpRequest("/"))
         opened = socket_of(response)
         assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         options = {
@@ -222,7 +222,7 @@ async def test_repr_shows_the_host_of_an_api_client() -> None:
 
 async def test_body_is_yielded_as_it_arrives(transport: Transport, server: Server) -> None:
     server.answer = stalled = Stalled()
-    response = await transport.request(Request("/"))
+    response = await transport.request(HttpRequest("/"))
     chunks = response.chunks()
     assert await anext(chunks) == b"first"
     assert not stalled.gone.is_set()
@@ -233,7 +233,7 @@ async def test_body_is_yielded_as_it_arrives(transport: Transport, server: Serve
 @pytest.mark.parametrize("status", [200, 302, 401, 404, 410, 429, 500])
 async def test_any_status_is_returned_with_its_body(transport: Transport, server: Server, status: int) -> None:
     server.answer = respond(status=status, text="why", headers={"Location": "/elsewhere"})
-    response = await transport.request(Request("/"))
+    response = await transport.request(HttpRequest("/"))
     assert (response.status, response.headers["location"], await body(response)) == (status, "/elsewhere", b"why")
     assert len(server.requests) == 1
 
@@ -241,7 +241,7 @@ async def test_any_status_is_returned_with_its_body(transport: Transport, server
 async def test_response_without_its_announced_body_ends(transport: Transport, server: Server) -> None:
     server.answer = respond(text="not sent")
     for _ in range(2):
-        response = await transport.request(Request("/", method="HEAD"))
+        response = await transport.request(HttpRequest("/", method="HEAD"))
         assert response.headers["content-length"] == "8"
         assert await body(response) == b""
 
@@ -254,7 +254,7 @@ async def test_server_gets_path_query_method_headers_and_body(transport: Transpo
         return web.Response()
 
     server.answer = answer
-    request = Request(
+    request = HttpRequest(
         "/api/v1/pods/a%2Fb",
         query=(("labelSelector", "a in (b,c),d!=e&f"), ("continue", "x+y/z==")),
         method="POST",
@@ -295,14 +295,14 @@ async def test_gzip_is_an_option_and_is_decoded(
         return response
 
     server.answer = answer
-    response = await make_transport(server.url, compression=compression).request(Request("/"))
+    response = await make_transport(server.url, compression=compression).request(HttpRequest("/"))
     assert await body(response) == b"a" * 10_000
     assert (response.headers.get("Content-Encoding") == "gzip") is compression
 
 
 async def test_close_in_mid_body_closes_the_connection(transport: Transport, server: Server) -> None:
     server.answer = stalled = Stalled()
-    response = await transport.request(Request("/"))
+    response = await transport.request(HttpRequest("/"))
     await anext(response.chunks())
     await response.close()
     await response.close()
@@ -312,7 +312,7 @@ async def test_close_in_mid_body_closes_the_connection(transport: Transport, ser
 
 async def test_close_ends_a_pending_read(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
-    response = await transport.request(Request("/"))
+    response = await transport.request(HttpRequest("/"))
     chunks = response.chunks()
     await anext(chunks)
     pending = asyncio.ensure_future(anext(chunks))
@@ -335,7 +335,7 @@ async def test_cancelled_request_closes_the_connection(transport: Transport, ser
         return web.Response()
 
     server.answer = answer
-    pending = asyncio.ensure_future(transport.request(Request("/")))
+    pending = asyncio.ensure_future(transport.request(HttpRequest("/")))
     await arrived.wait()
     pending.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -347,7 +347,7 @@ async def test_cancelled_request_closes_the_connection(transport: Transport, ser
 async def test_more_than_a_hundred_watches_can_be_open(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     async with asyncio.timeout(60):
-        watch = Request("/", late_head=True, stream=True)
+        watch = HttpRequest("/", late_head=True, stream=True)
         responses = await asyncio.gather(*(transport.request(watch) for _ in range(120)))
         firsts = await asyncio.gather(*(anext(response.chunks()) for response in responses))
     assert firsts == [b"first"] * 120
@@ -360,13 +360,13 @@ async def test_refused_connection_names_server_and_reason(make_transport: MakeTr
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
     with pytest.raises(TransportError, match=rf"^127\.0\.0\.1:{port}: .*refused") as caught:
-        await make_transport(f"http://127.0.0.1:{port}", token="s3cret").request(Request("/"))
+        await make_transport(f"http://127.0.0.1:{port}", token="s3cret").request(HttpRequest("/"))
     assert isinstance(caught.value.__cause__, OSError)
 
 
 async def test_unresolvable_name_is_the_reason(make_transport: MakeTransport) -> None:
     with pytest.raises(TransportError, match=r"^nowhere\.invalid:80: the name cannot be resolved"):
-        await make_transport("http://nowhere.invalid").request(Request("/"))
+        await make_transport("http://nowhere.invalid").request(HttpRequest("/"))
 
 
 async def test_body_with_invalid_encoding_raises(transport: Transport, server: Server) -> None:
@@ -384,9 +384,9 @@ async def test_late_head_has_no_timeout_if_allowed(make_transport: MakeTransport
 
     server.answer = answer
     transport = make_transport(server.url, header_timeout=0.05)
-    late = asyncio.create_task(transport.request(Request("/late", late_head=True)))
+    late = asyncio.create_task(transport.request(HttpRequest("/late", late_head=True)))
     with pytest.raises(TransportError, match="the response timed out"):
-        await transport.request(Request("/"))
+        await transport.request(HttpRequest("/"))
     assert not late.done()
     events.set()
     assert await body(await late) == b"an event"
@@ -394,7 +394,7 @@ async def test_late_head_has_no_timeout_if_allowed(make_transport: MakeTransport
 
 async def test_total_timeout_includes_the_body(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
-    response = await transport.request(Request("/", total_timeout=0.2))
+    response = await transport.request(HttpRequest("/", total_timeout=0.2))
     with pytest.raises(TransportError, match="timed out"):
         await body(response)
 
@@ -408,7 +408,7 @@ async def test_non_http_response_raises_without_the_token(
 
     async with listening(answer) as url:
         with pytest.raises(TransportError, match="not HTTP") as caught:
-            await make_transport(url, token="s3cret").request(Request("/"))
+            await make_transport(url, token="s3cret").request(HttpRequest("/"))
     error: BaseException | None = caught.value
     while error is not None:
         assert "s3cret" not in repr(error)

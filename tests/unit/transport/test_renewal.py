@@ -11,7 +11,7 @@ from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
@@ -183,7 +183,7 @@ async def test_refused_requests_share_one_renewal(clock: Clock, server: Server) 
     source = Source(clock, last=1)
     async with HttpTransport(server.url, credentials=source) as transport:
         for _ in range(3):
-            responses = await asyncio.gather(*(transport.request(Request("/")) for _ in range(20)))
+            responses = await asyncio.gather(*(transport.request(HttpRequest("/")) for _ in range(20)))
             assert {response.status for response in responses} == {401}
             for response in responses:
                 await body(response)
@@ -200,7 +200,7 @@ async def test_repeated_renewal_failure_is_logged_once(
     source.broken = True
     async with HttpTransport(server.url, credentials=source) as transport:
         for _ in range(5):
-            await body(await transport.request(Request("/")))
+            await body(await transport.request(HttpRequest("/")))
             clock.time += 60
     assert source.asked > 2
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
@@ -218,7 +218,7 @@ async def test_refused_request_is_sent_again_after_renewal(clock: Clock, server:
 async def test_request_refused_twice_is_not_sent_again(clock: Clock, server: Server) -> None:
     server.answer = Gate("another")
     async with HttpTransport(server.url, credentials=Source(clock)) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(HttpRequest("/"))
         assert (response.status, await body(response)) == (401, b"Bearer token-2")
     assert len(server.requests) == 2
 
@@ -257,7 +257,7 @@ async def test_hook_runs_once_for_all_waiting_requests(server: Server) -> None:
 
     async with hooked(server, hook) as transport:
         for _ in range(2):
-            for response in await asyncio.gather(*(transport.request(Request("/")) for _ in range(10))):
+            for response in await asyncio.gather(*(transport.request(HttpRequest("/")) for _ in range(10))):
                 assert response.status == 401
                 await body(response)
     assert asked == 2  # before the requests, and after their refusals; then there is a pause

@@ -14,7 +14,7 @@ from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport import Request
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
@@ -106,7 +106,7 @@ async def test_close_in_mid_body_does_not_wait_for_the_peer(tls_server: Server, 
     tls_server.answer = Stalled()
     settings = TLS(certificate_authority=ca_file)
     async with listening(carry) as url, HttpTransport(url.replace("http:", "https:"), ssl=settings) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(HttpRequest("/"))
         await anext(response.chunks())
         lossy.set()
         await response.close()
@@ -123,7 +123,7 @@ async def test_new_requests_use_a_rotated_client_certificate(
     async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
         before = await fetch(transport)
         tls_server.answer = stalled = Stalled()
-        watch = await transport.request(Request("/"))
+        watch = await transport.request(HttpRequest("/"))
         tls_server.answer = who
         write(tmp_path, client_certificate(authority, "second"))
         after = await fetch(transport)

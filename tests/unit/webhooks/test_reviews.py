@@ -11,7 +11,7 @@ import pytest
 from aioinformer import Resource, UsageError, evolve
 from aioinformer.controller import Manager
 from aioinformer.errors import OptionError
-from aioinformer.webhooks import AdmissionRequest, Invalid, User
+from aioinformer.webhooks import AdmissionRequest, Denied, User
 from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
 from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
 
@@ -46,7 +46,7 @@ async def test_invalid_refuses_with_status_422_and_causes(manager: Manager) -> N
     @manager.validate(WIDGETS)
     async def check(request: AdmissionRequest[Widget]) -> None:
         request.warn("sizes will be limited")
-        raise Invalid({"spec.size": "must not shrink", "spec.owner": "is missing"})
+        raise Denied({"spec.size": "must not shrink", "spec.owner": "is missing"})
 
     async with manager:
         found = await response(manager.admission, VALIDATE, review(widget(size=2)))
@@ -216,7 +216,7 @@ async def test_functions_read_synced_caches_of_the_manager(manager: Manager) -> 
     async def check(request: AdmissionRequest[Widget]) -> None:
         limits = request.lister(CONFIG_MAPS).namespaced("shop").get("limits")
         if request.object.spec.size > int((limits.data or {})["most"]):
-            raise Invalid({"spec.size": "is too large"})
+            raise Denied({"spec.size": "is too large"})
 
     status, text = await manager.admission.answer(VALIDATE, json.dumps(review(widget())).encode())
     assert (status, b"manager test does not run" in text) == (500, True)
@@ -258,8 +258,8 @@ def test_bad_declarations_name_the_argument() -> None:
         manager.validate(WIDGETS)(lambda request: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(UsageError, match="reads must be a list"):
         manager.validate(WIDGETS, reads="configmaps")(check)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="Invalid: pass a text"):
-        Invalid({})
+    with pytest.raises(UsageError, match="Denied: pass a text"):
+        Denied({})
     assert isinstance(WIDGETS, Resource)
 
 

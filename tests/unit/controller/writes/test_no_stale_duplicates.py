@@ -16,7 +16,7 @@ from aioinformer.resources.keys import ObjectName
 from tests.support.written_collection import CONFIG_MAPS, Server
 
 if TYPE_CHECKING:
-    from aioinformer.transport import Request
+    from aioinformer.transport import HttpRequest
 
 OWNERS = 100
 RUNS = 100
@@ -79,7 +79,7 @@ class Simulation:
         await self._writes.client(key).resource(CONFIG_MAPS).create(body, namespace=key.namespace)
         self.created += 1
 
-    def _fault(self, request: Request) -> str:
+    def _fault(self, request: HttpRequest) -> str:
         chance = self._random.random()
         self.lost += chance < 0.1
         if chance < 0.05:

@@ -16,7 +16,7 @@ from aioinformer.controller.writes import OwnWrites, WritePolicy
 from aioinformer.controller.writes.dry_run import pretend
 from aioinformer.errors import ApiNotFound, OptionError, TransportError, UsageError, WriteOutcomeUnknown
 from aioinformer.leaderelection import LeadershipLost
-from aioinformer.transport import Request as HttpRequest
+from aioinformer.transport import HttpRequest
 from tests.support.cluster import built_in
 from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
 from tests.unit.controller.writes.support import KEY, config_map, running, settling
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from aioinformer import Client
     from aioinformer.client import ResourceClient
-    from aioinformer.transport import Request, Response
+    from aioinformer.transport import Response
 
 SECRETS = built_in("v1/secrets")
 
@@ -110,7 +110,7 @@ class Connecting:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         if request.check is not None:
             request.check.unsent = True
             await asyncio.Event().wait()
