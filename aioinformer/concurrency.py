@@ -343,14 +343,14 @@ class Root(Coroutine[Any, Any, Any]):
     close it, too.
 
     Attributes:
-        shown: what the coroutine awaits, whose frames the task shows instead.
+        shown: what the coroutine awaits, whose frames the task shows instead; None for its own.
     """
 
     __slots__ = ("_coroutine", "shown")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._coroutine = coroutine
-        self.shown: Root | None = None
+        self.shown: Coroutine[Any, Any, Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         # `cr_frame` and the like, which a task shows and anyio reads.

@@ -106,23 +106,14 @@ class Steps(Root):
         coroutine: the body of the task; its result is that of the task.
         stalls: time that is attributed to other functions during a step is subtracted.
         report: called with the seconds of a step that takes longer than `LIMIT`.
-        following: called with the end of the coroutine, a StopIteration or an error; returns a coroutine with which the
-            same task goes on instead, or None. It is called with the end of that coroutine, too.
     """
 
-    __slots__ = ("_following", "_report", "_stalls")
+    __slots__ = ("_report", "_stalls")
 
-    def __init__(
-        self,
-        coroutine: Coroutine[Any, Any, Any],
-        stalls: Stalls,
-        report: Callable[[float], None],
-        following: Callable[[BaseException], Coroutine[Any, Any, Any] | None] | None = None,
-    ) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], stalls: Stalls, report: Callable[[float], None]) -> None:
         super().__init__(coroutine)
         self._stalls = stalls
         self._report = report
-        self._following = following
 
     def __next__(self) -> Any:
         """Take a step."""
@@ -130,13 +121,9 @@ class Steps(Root):
         began = perf_counter()
         try:
             return self._coroutine.send(None)
-        except BaseException as end:
-            if not self._goes_on(end):
-                raise
         finally:
             if perf_counter() - began > LIMIT:
                 self._long(began, blocked)
-        return self._coroutine.send(None)
 
     def throw(self, *error: Any) -> Any:
         """Take a step that begins with an exception."""
@@ -144,20 +131,9 @@ class Steps(Root):
         began = perf_counter()
         try:
             return super().throw(*error)
-        except BaseException as end:
-            if not self._goes_on(end):
-                raise
         finally:
             if perf_counter() - began > LIMIT:
                 self._long(began, blocked)
-        return self._coroutine.send(None)
-
-    def _goes_on(self, end: BaseException) -> bool:
-        following = self._following(end) if self._following is not None else None
-        if following is None:
-            return False
-        self._coroutine = following
-        return True
 
     def _long(self, began: float, blocked: float) -> None:
         seconds = perf_counter() - began - (self._stalls.blocked_seconds - blocked)

@@ -1,10 +1,9 @@
 """`ActiveController`: one controller while it runs. It attaches the inputs, runs the reconciler, and settles results.
 
-While the controller may work, and fewer than `workers` attempts are under way, one more task waits for a request: the
-*next worker*. It runs attempts one after the other as long as they end without waiting. With the first wait, the task
-belongs to that attempt alone and ends with it, and another next worker begins: a cancellation, or what the reconciler
-leaves in its task, concerns one attempt, and an attempt that ignores its cancellation delays nothing else. Tasks are
-named after the controller and the key, and owned by this object.
+While the controller may work, one task, the *dispatcher*, takes requests from the queue, as long as fewer than
+`workers` attempts are under way. Each attempt is a task, named after the controller and the key, with a context and a
+timeout of its own: a cancellation, or what the reconciler leaves in its task, concerns one attempt, and an attempt that
+ignores its cancellation delays nothing else. This object owns all these tasks.
 """
 
 from __future__ import annotations
@@ -14,32 +13,24 @@ import contextvars
 import inspect
 from collections import Counter
 from functools import partial
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from aioinformer.concurrency import Latch, Root, create_task
+from aioinformer.concurrency import Latch, create_task
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs
-from aioinformer.controller.running.attempts import Attempt, AttemptSteps, Requests
+from aioinformer.controller.running.attempts import Attempt, Requests, show_in_task
 from aioinformer.controller.running.cancellation import Cancellation
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
-from aioinformer.controller.running.outcomes import (
-    left_to_do,
-    log_outcome,
-    outcome_of,
-    outcome_of_error,
-    outcome_of_invalid_result,
-    outcome_of_result,
-)
+from aioinformer.controller.running.outcomes import ends_well, invalid_result, is_success, log_outcome, outcome_of
 from aioinformer.controller.running.share import Share
 from aioinformer.controller.writes.own_writes import StaleCache
-from aioinformer.errors import USER_ERRORS, UsageError
+from aioinformer.errors import UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
-from aioinformer.handlers.stalls import LIMIT, Stalls
+from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
@@ -57,9 +48,8 @@ if TYPE_CHECKING:
     from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.ring import SlotGrant
     from aioinformer.workqueue.requests.outcomes import Outcome, Run
-
-R = TypeVar("R")
 
 #: The names of controller and key, when the run ended and began, by the clock of the event loop, and its result.
 EndedRun: TypeAlias = "tuple[str, ObjectName, float, float, str]"
@@ -105,7 +95,7 @@ class ActiveController:
         self.on_failure: Callable[[ObjectName, Unfinished | Park], object] | None = None
         self._services = services
         self.cancellation = Cancellation(controller.name, controller.timeout)
-        self.attempts, self._expire = self.cancellation.attempts, self.cancellation.expire
+        self.attempts = self.cancellation.attempts
         self.share: Share | None = None
         if services.membership is not None and controller.elected:
             ring = services.membership
@@ -114,21 +104,22 @@ class ActiveController:
         staleness = controller.max_staleness
         staleness = services.settings.max_staleness if staleness is None else staleness
         bounds = None if self.share is None else self.share.bounds
-        self._request = Requests(controller, self.name, self.inputs, own, services, bounds, staleness).make
+        self._requests = Requests(controller, self.name, self.inputs, own, services, bounds, staleness)
         self.own = own
         self._errors = RepeatedErrors(_log)
         self.gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
         self._stalls = Stalls(controller.name, _log)
         self.catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
-        #: The task that waits for the next request, or runs attempts that have not waited so far.
-        self._next_worker: asyncio.Task[Any] | None = None
+        self._dispatcher: asyncio.Task[None] | None = None
+        #: Set when an attempt ends.
+        self._worker_free = asyncio.Event()
         self._failed: asyncio.Future[None] | None = None
         self._crash: Exception | None = None
         self._term: Term | None = None
-        self._was_permitted = self._closing = False
+        self._was_permitted = False
+        self._closing = False
         #: What the queue had when it was closed.
         self._left: QueueSnapshot | None = None
-        self._worker_name = f"controller {self.name}: worker"
         self._context = contextvars.Context()
 
     def enqueue(self, key: ObjectName, cause: Cause, priority: int = NORMAL_PRIORITY, *, after: float = 0.0) -> None:
@@ -168,14 +159,14 @@ class ActiveController:
             self._closing = True
             if self.share is not None:
                 await self.share.close()
-            owned = [each for each in (following, self._next_worker, *self.gate.settling.values()) if each is not None]
+            owned = [each for each in (following, self._dispatcher, *self.gate.settling.values()) if each is not None]
             for task in owned:
                 task.cancel()
             await asyncio.wait(owned)
 
     def _on_synced(self) -> None:
         self.synced.set()
-        self._begin_worker()
+        self._begin_dispatcher()
 
     def permit(self, term: Term | None = None) -> None:
         """Let the controller work from now on, in a term of leadership if it needs one.
@@ -188,20 +179,22 @@ class ActiveController:
         self._term = term
         if term is not None:
             self.catch_up.begin()
-        self._begin_worker()
+        self._begin_dispatcher()
 
     async def revoke(self) -> None:
         """Stop working because the leadership is lost: cancel the attempts, and wait until they have ended."""
-        self.permitted, self._term = False, None
-        worker, self._next_worker = self._next_worker, None
-        if worker is not None:
-            worker.cancel()
+        self.permitted = False
+        self._term = None
+        dispatcher = self._dispatcher
+        self._dispatcher = None
+        if dispatcher is not None:
+            dispatcher.cancel()
         await self.cancellation.cut(self.attempts, "the leadership is lost")
         for key, cause in self.queue.waiting():
             if not self.inputs.has(key):
                 self._add_as_standby(key, cause, NORMAL_PRIORITY)
-        if worker is not None:
-            await asyncio.wait({worker}, timeout=CLEANING_UP)  # it may be closing the response to a list
+        if dispatcher is not None:
+            await asyncio.wait({dispatcher}, timeout=CLEANING_UP)  # it may be closing the response to a list
 
     def change_share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
         """Work in other slots of the ring from now on, as `Share.change` describes."""
@@ -241,119 +234,102 @@ class ActiveController:
 
     # Work.
 
-    def _begin_worker(self) -> None:
-        """Begin the next worker, if there may be one more."""
+    def _begin_dispatcher(self) -> None:
+        """Begin to hand out requests, if the controller may work and does not do so already."""
         may_work = self.synced and self.permitted and not self._closing
-        if may_work and self._next_worker is None and len(self.attempts) < self.controller.workers:
-            context = self._context.copy()
-            self._next_worker = create_task(Root(self._work()), name=self._worker_name, context=context)
-            self._next_worker.add_done_callback(self._ended, context=context)
+        if may_work and self._dispatcher is None:
+            name = f"controller {self.name}: dispatcher"
+            self._dispatcher = create_task(self._dispatch(), name=name, context=self._context.copy())
+            self._dispatcher.add_done_callback(self._dispatcher_ended)
 
-    async def _work(self) -> Any:
-        """Run attempts until one of them waits or fails. Return or raise what that one does."""
-        task, follows = asyncio.current_task(), False
-        steps: AttemptSteps | None = None
-        assert task is not None
-        try:
-            await self.catch_up.wait()
-            while True:
-                attempt = Attempt(await self.queue.get(), self._term, follows=follows)
-                steps = self._begin(attempt, task)
-                if task in self.attempts:
-                    result = attempt.result if steps is None else await steps
-                    if task is not self._next_worker or _is_cancelled(task):
-                        return result
-                    del self.attempts[task]
-                    now = loop_time()
-                    self._conclude(attempt, now, *outcome_of_result(result, now))
-                    task.set_name(self._worker_name)
-                    follows = True
-                    del result
-                steps = None  # none of this must live as long as the worker is idle
-                del attempt
-        except QueueShutDown:
-            if task in self.attempts:  # a queue of the user
-                raise
-            self._closing = True
-            return None
-        finally:
-            del task, steps  # an error refers to this frame, and the task to the error
+    async def _dispatch(self) -> None:
+        """Begin an attempt for each request of the queue, once a worker is free.
 
-    def _begin(self, attempt: Attempt, task: asyncio.Task[Any]) -> AttemptSteps | None:
-        """Take the first step of an attempt, unless it ends before that. Return the other steps; None if it has ended.
-
-        Raises:
-            BaseException: the reconciler raised it.
+        The next request is taken after the first step of the attempt, which may have stopped the controller.
         """
-        run, key, context = attempt.run, str(attempt.run.key), self._context.copy()
+        await self.catch_up.wait()
+        while True:
+            while len(self.attempts) >= self.controller.workers:
+                self._worker_free.clear()
+                await self._worker_free.wait()
+            try:
+                run = await self.queue.get()
+            except QueueShutDown:
+                self._closing = True
+                return
+            self._begin(run)
+            await asyncio.sleep(0)
+
+    def _dispatcher_ended(self, task: asyncio.Task[None]) -> None:
+        if task is self._dispatcher:
+            self._dispatcher = None
+        try:
+            if not task.cancelled():
+                task.result()
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._begin_dispatcher()
+
+    def _begin(self, run: Run) -> None:
+        """Begin an attempt in a task of its own, unless the key must wait or belongs to another replica."""
         if run.key in self.own.recorded and self.gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
-            return None
+            return
+        term: Term | SlotGrant | None = self._term
         if self.share is not None:
-            attempt.term = self.share.grant(run.key)
-            if attempt.term is None:
+            term = self.share.grant(run.key)
+            if term is None:
                 self.queue.finish(run, Finished())  # another replica runs the key
-                return None
-        task.set_name(f"controller {self.name}: {key}")
-        try:
-            request, function = self._request(attempt, key)
-            coroutine: Any = context.run(function, request)
-        except USER_ERRORS as error:
-            self._conclude(attempt, loop_time(), *outcome_of_error(error))
-            return None
-        if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
-            self._conclude(attempt, loop_time(), *outcome_of_invalid_result(coroutine))
-            return None
+                return
+        attempt = Attempt(run, term)
+        steps = Steps(self._reconcile(attempt), self._stalls, partial(self._blocked, run.key))
+        task = create_task(steps, name=f"controller {self.name}: {run.key}", context=self._context.copy())
+        task.add_done_callback(self._ended)
         self.attempts[task] = attempt
-        awaited: Any = ()
-        counted, began = self._stalls.blocked_seconds, perf_counter()
-        try:
-            awaited = (context.run(coroutine.send, None),)
-        except BaseException as end:
-            if (coroutine := left_to_do(attempt, request, end)) is None:
-                if not isinstance(end, StopIteration):
-                    del task  # the error refers to this frame, and the task to the error
-                    raise
-                attempt.result = end.value
-                return None
-        finally:
-            seconds = perf_counter() - began
-            if seconds > LIMIT and (seconds := seconds - (self._stalls.blocked_seconds - counted)) > LIMIT:
-                self._blocked(run.key, seconds)
-        blocked, following = partial(self._blocked, run.key), partial(left_to_do, attempt, request)
-        waits = partial(self._waits, task, attempt)
-        return AttemptSteps(coroutine, self._stalls, blocked, following, context=context, waits=waits, awaited=awaited)
-
-    def _waits(self, task: asyncio.Task[Any], attempt: Attempt, steps: AttemptSteps) -> None:
-        """Leave the task to its attempt, which waits for the first time."""
-        cast("Root", task.get_coro()).shown = steps
         if self.controller.timeout is not None:
-            at = attempt.run.started + self.controller.timeout
-            attempt.timer = asyncio.get_running_loop().call_at(at, self._expire, task)
-        if task is self._next_worker:
-            self._next_worker = None
-            self._begin_worker()
+            at = run.started + self.controller.timeout
+            attempt.timer = asyncio.get_running_loop().call_at(at, self.cancellation.expire, task)
+
+    async def _reconcile(self, attempt: Attempt) -> Any:
+        """Call the reconciler, wait for its threads, and release the finalizer if it succeeded. Return its result."""
+        request, function = self._requests.make(attempt)
+        result: Any = None
+        try:
+            coroutine = function(request)
+            if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
+                raise invalid_result(coroutine)
+            show_in_task(coroutine)
+            result = await coroutine
+        except BaseException as error:
+            if not ends_well(error):
+                raise
+        finally:
+            show_in_task(None)
+            attempt.ended = True
+            if attempt.threads is not None:
+                await attempt.threads.join()
+        # Exactly if the attempt succeeds, and nothing is planned: otherwise, the key would rest and keep its finalizer.
+        if request.release is not None and is_success(result) and not (attempt.cut or attempt.expired):
+            attempt.released = True
+            await request.finish()
+        return result
 
     def _blocked(self, key: ObjectName, seconds: float) -> None:
         self._stalls.report(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        if task is self._next_worker:
-            self._next_worker = None
-        attempt = self.attempts.pop(task, None)
+        attempt = self.attempts.pop(task)
+        self._worker_free.set()
+        if attempt.timer is not None:
+            attempt.timer.cancel()
+        now = loop_time()
         try:
-            if attempt is not None:
-                if attempt.timer is not None:
-                    attempt.timer.cancel()
-                now = loop_time()
-                self._conclude(attempt, now, *outcome_of(attempt, task, now))
-            elif not task.cancelled():
-                task.result()
+            name, outcome = outcome_of(attempt, task, now)
+            self._conclude(attempt, now, name, outcome)
         except Exception as error:
             self._fail(error)
-        else:
-            self._begin_worker()
-        if self.share is not None and attempt is not None and attempt.slot not in self.share.membership.accepted:
+        if self.share is not None and attempt.slot not in self.share.membership.accepted:
             self.share.membership.wake()  # it may be handed over now
 
     def _conclude(self, attempt: Attempt, now: float, name: str, outcome: Outcome) -> None:
@@ -404,8 +380,3 @@ class ActiveController:
         if not self.permitted:
             return "standby"
         return "working" if self.catch_up.is_done else "catching up"
-
-
-def _is_cancelled(task: asyncio.Task[Any]) -> bool:
-    """Return whether a task has been cancelled, even if nothing has raised the CancelledError so far."""
-    return task.cancelling() > 0 or getattr(task, "_must_cancel", False)  # of the tasks of asyncio, after `uncancel`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -15,18 +16,16 @@ from aioinformer.controller.inputs.mapping import Input, Owns
 from aioinformer.controller.request import Request, TerminalError
 from aioinformer.controller.running.threads import Threads
 from aioinformer.errors import DecodeError, UsageError
-from aioinformer.handlers.stalls import Steps
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from asyncio import TimerHandle
-    from collections.abc import Callable, Mapping, MutableMapping
-    from contextvars import Context as Contextvars
+    from collections.abc import Callable, Coroutine, Mapping, MutableMapping
 
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
     from aioinformer.client.targets import Target
+    from aioinformer.concurrency import Root
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.controller.running.settings import Services
@@ -127,17 +126,21 @@ class Requests(msgspec.Struct, eq=False):
     bounds: Callable[[ObjectName, Callable[..., float | None]], Bounds] | None
     max_staleness: float | None
 
-    def make(self, attempt: Attempt, key: str) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
+    def make(self, attempt: Attempt) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
         """Return the request of an attempt, and the function to call with it.
 
         Raises:
             TerminalError: the object of the key exists, and cannot be decoded.
         """
-        run, primary, function = attempt.run, self.inputs.primary, self.controller.reconcile
+        run = attempt.run
+        key = str(run.key)
+        primary = self.inputs.primary
+        function = self.controller.reconcile
         resource = self.controller.resource
         obj = primary.get_indexer().get_by_key(key)
         if self.inputs.undecodable and key in self.inputs.undecodable:
-            obj, resource = None, replace(resource, decoder=msgspec.json.decode)
+            obj = None
+            resource = replace(resource, decoder=msgspec.json.decode)
             function = partial(reconcile_undecodable, self.controller, *self.inputs.undecodable[key])
         elif obj is None:
             try:
@@ -167,30 +170,26 @@ class Attempt(msgspec.Struct, eq=False):
     Attributes:
         run: of the queue.
         term: the term of leadership, or the right to work in a slot of a ring; None if the controller needs none.
-        follows: another attempt ran in its task before, and may have left something that cancels the task.
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
         abandoned: it has ignored its cancellation, and may not write any more.
         ended: its coroutine has ended; the attempt goes on until its threads have ended.
-        result: of a coroutine that has ended in its first step.
         released: the release of a finalizer has begun.
         wrote: whether a write was sent.
         threads: of `Request.to_thread`; None before the first.
-        timer: of the timeout.
+        timer: of the timeout; None without one.
     """
 
     run: Run
     term: Term | SlotGrant | None
-    follows: bool = False
     cut: str = ""
     expired: str = ""
     abandoned: bool = False
     ended: bool = False
-    result: Any = None
     released: bool = False
     wrote: bool = False
     threads: Threads | None = None
-    timer: TimerHandle | None = None
+    timer: asyncio.TimerHandle | None = None
 
     @property
     def slot(self) -> int | None:
@@ -226,44 +225,10 @@ class Attempt(msgspec.Struct, eq=False):
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
 
 
-class AttemptSteps(Steps):
-    """The steps of an attempt after the first one, in a context of its own. They are awaited by the task of a `Root`.
-
-    Args:
-        *steps: as for `Steps`.
-        context: in which the steps run.
-        waits: called with this object when the attempt waits for the first time.
-        awaited: what the first step has yielded, in a tuple; empty if the first step was the last of its coroutine.
-    """
-
-    __slots__ = ("_awaited", "_context", "_waits")
-
-    def __init__(
-        self, *steps: Any, context: Contextvars, waits: Callable[[AttemptSteps], None], awaited: tuple[Any, ...]
-    ) -> None:
-        super().__init__(*steps)
-        self._context = context
-        self._waits: Callable[[AttemptSteps], None] | None = waits
-        self._awaited = awaited
-
-    def __next__(self) -> Any:
-        """Take a step."""
-        try:
-            if self._awaited:
-                [awaited], self._awaited = self._awaited, ()
-            else:
-                awaited = self._context.run(super().__next__)
-        except BaseException:
-            self._waits = None  # it refers to the task, the task to the error, and the error to this frame
-            raise
-        if self._waits is not None:
-            waits, self._waits = self._waits, None
-            waits(self)
-        return awaited
-
-    def throw(self, *error: Any) -> Any:
-        """Take a step that begins with an exception."""
-        return self._context.run(super().throw, *error)
+def show_in_task(coroutine: Coroutine[Any, Any, Any] | None) -> None:
+    """Let the stack of the current task, that of an attempt, show where the reconciler waits; None: the framework."""
+    task = cast("asyncio.Task[Any]", asyncio.current_task())
+    cast("Root", task.get_coro()).shown = coroutine
 
 
 def subject_of(controller: str, key: object) -> dict[str, str]:

@@ -28,9 +28,8 @@ from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Iterator
 
-    from aioinformer.controller.request import Request
     from aioinformer.controller.running.attempts import Attempt
     from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.workqueue.requests.outcomes import Run
@@ -69,22 +68,6 @@ _LENGTH: Final = 200
 _TEXT: Final = 1000
 
 
-def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
-    """Return what belongs to an attempt after the end of the reconciler: its threads, then the release of a finalizer.
-
-    None if nothing is left. `end` is a StopIteration with the result, or the error.
-    """
-    has_ended, attempt.ended = attempt.ended, True
-    if attempt.threads is not None and not has_ended and attempt.threads.running:
-        return attempt.threads.join(end)
-    if request.release is None or attempt.released or attempt.cut or attempt.expired:
-        return None
-    # Exactly if the attempt succeeds, and nothing is planned: otherwise, the key would rest and keep its finalizer.
-    name, _ = outcome_of_result(end.value, 0.0) if isinstance(end, StopIteration) else outcome_of_error(end)
-    attempt.released = name == "success"
-    return request.finish() if attempt.released else None
-
-
 def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[str, Outcome]:
     """Return what follows an attempt, and its name for statistics.
 
@@ -96,8 +79,6 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
             return "cancelled", Unfinished(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
         who = "code outside of the manager cancelled it" if task.cancelling() else "nothing cancelled it"
         cancelled = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
-        if attempt.follows and task.cancelling():  # perhaps by something that an earlier attempt has left
-            return "error", Unfinished(cancelled, counted=False)
         error: BaseException | None = cancelled
     else:
         error = task.exception()
@@ -123,7 +104,7 @@ def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
     if result is None:
         return _SUCCESS
     if not isinstance(result, Result):
-        return outcome_of_invalid_result(result)
+        return outcome_of_error(invalid_result(result))
     if result.parked:
         return "parked", Park(result.parked, kind="result")
     after = result.after
@@ -157,9 +138,20 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
     return "error", Unfinished(error, least_delay=min(asked, MAX_RETRY_AFTER), reason=reason)
 
 
-def outcome_of_invalid_result(result: Any) -> tuple[str, Outcome]:
-    """Return what follows an invalid result: the key is parked, since the same code would return it again."""
-    return "error", Park(f"the reconciler returned {_shown(result)}; return None or a Result")
+def invalid_result(result: Any) -> UsageError:
+    """Return the error for an invalid result. It parks the key, since the same code would return it again."""
+    return UsageError(f"the reconciler returned {_shown(result)}; return None or a Result")
+
+
+def is_success(result: Any) -> bool:
+    """Return whether an attempt with this result has succeeded, and plans no further run."""
+    name, _ = outcome_of_result(result, 0.0)
+    return name == "success"
+
+
+def ends_well(error: BaseException) -> bool:
+    """Return whether an attempt that ends with this error has succeeded: there was nothing to do."""
+    return _all(list(_leaves(error)), NothingToDo)
 
 
 def log_outcome(

@@ -59,7 +59,8 @@ class Threads:
     async def run(self, call: Callable[[], R], name: str) -> R:
         """Return the result of a call in a thread, as `Request.to_thread` describes; `name` is that of the function."""
         await self._slots.acquire()
-        loop, context = asyncio.get_running_loop(), copy_context()
+        loop = asyncio.get_running_loop()
+        context = copy_context()
         answer: asyncio.Future[R] = loop.create_future()
         ended: asyncio.Future[None] = loop.create_future()
 
@@ -100,16 +101,15 @@ class Threads:
             end(None, error)
         return await answer
 
-    async def join(self, end: BaseException) -> Any:
-        """Wait for all threads, also if it is cancelled; then return or raise what has ended the coroutine: `end`."""
+    async def join(self) -> None:
+        """Wait until all threads have ended, whether or not the attempt is cancelled meanwhile."""
+        if not self.running:
+            return
         late = asyncio.get_running_loop().call_later(CLEANING_UP, self._log_late)
         while self.running:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait(self.running)
         late.cancel()
-        if isinstance(end, StopIteration):
-            return end.value
-        raise end
 
     def _log_late(self) -> None:
         waiting = "the key and the worker" if self._guarded is None else "the key, the worker and the Lease"

@@ -318,13 +318,12 @@ async def test_controller_that_fails_for_good_ends_run(
 ) -> None:
     server, count = server_with("a"), 0
 
-    def broken(self: Any, *arguments: Any) -> Any:
+    def broken(*arguments: Any) -> Any:
         nonlocal count
         count += 1
         raise AssertionError("a bug")
 
-    monkeypatch.setattr("aioinformer.controller.running.attempts.Requests.make", broken)
-    monkeypatch.setattr("aioinformer.controller.running.active.USER_ERRORS", ())
+    monkeypatch.setattr("aioinformer.controller.running.active.outcome_of", broken)
     manager = manager_of(server, Controller("it", CONFIG_MAPS, Runs()), restart=restart)
     with pytest.raises(ControllerFailed, match="controller it has failed: a bug"):
         await manager.run()
