@@ -32,10 +32,11 @@ from aioinformer.transport import Sending
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, close, obtain
+from aioinformer.transport.checked_writes import CheckedBody, WriteCarrier
 from aioinformer.transport.connections import HttpResponse, StreamBody
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.session import TLS, CheckedBody, TLSContexts, full_pool, note_connections, own_session, send
+from aioinformer.transport.session import TLS, TLSContexts, full_pool, note_connections, own_session, send
 from aioinformer.transport.slots import DEFAULT_REQUESTS, Slots
 
 if TYPE_CHECKING:
@@ -290,16 +291,23 @@ class HttpTransport:
         # Nothing is awaited between this and the request: the transport may be closed at any time.
         session = self._usable_session()
         self._warn_of_full_pool()
-        mistake, check = "", request.check
+        mistake, check, answered = "", request.check, False
+        carrier = None
         if check is not None:
             check.unsent = True
+            carrier = WriteCarrier(check)
         try:
             unlimited = request.late_head or request.total_timeout is not None
             async with _UNLIMITED if unlimited else asyncio.timeout(max(self._header_timeout - sending.waited, _LEAST)):
-                response = await send(request.method, lambda: self._request(session, request, credential, ssl), sending)
+                response = await send(
+                    request.method, lambda: self._request(session, request, credential, ssl, carrier), sending
+                )
+            answered = True
         except (aiohttp.ClientError, OSError) as error:
             late = isinstance(error, TimeoutError)
             hint = full_pool(session, self._url) if late and self._borrowed is not None else ""
+            if carrier is not None and carrier.aborted:
+                hint = "it was aborted, because the request may not be sent any more"
             failure = transport_error(self._server, error, hint or (str(sending).lstrip(", ") if late else ""))
             failure.unsent = failure.unsent or sending.handed is False
         except ValueError as error:
@@ -313,6 +321,9 @@ class HttpTransport:
             if self._check is None:
                 self._check = asyncio.get_running_loop().call_later(_CHECK_EVERY, self._check_connections)
             return wrapped
+        finally:
+            if carrier is not None:
+                carrier.end(answered=answered)
         # Raised here, the error does not get the caught one as its context; see `transport_error`.
         if mistake:
             raise UsageError(f"the request cannot be sent: {mistake}")
@@ -328,6 +339,7 @@ class HttpTransport:
         request: HttpRequest,
         credential: Credential,
         ssl: ssl_module.SSLContext | bool | None,
+        carrier: WriteCarrier | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
         proxy = self._proxy if self._proxy is not None and not self._proxy.is_socks else None
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
@@ -335,9 +347,9 @@ class HttpTransport:
             request.method,
             URL(f"{self._base}{request.path}{query}", encoded=True),
             headers=self._headers_of(request, credential),
-            data=request.body if request.check is None else CheckedBody(request.body or b"", request.check),
+            data=request.body if carrier is None else CheckedBody(request.body or b"", carrier),
             # Without a body, aiohttp names no type, either.
-            skip_auto_headers=None if request.check is None or request.body is not None else _NO_TYPE,
+            skip_auto_headers=None if carrier is None or request.body is not None else _NO_TYPE,
             timeout=_timeout(request.total_timeout, self._connect_timeout, borrowed=self._borrowed is not None),
             allow_redirects=False,
             raise_for_status=False,

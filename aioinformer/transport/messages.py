@@ -23,8 +23,17 @@ _MAX_BYTES = 1024 * 1024
 T = TypeVar("T")
 
 
+class Carrier(Protocol):
+    """The connection that carries a request which has no answer yet."""
+
+    def abort(self) -> None:
+        """Close the connection at once, so that the kernel discards what it has not sent. The request fails."""
+
+
 class SendCheck(Generic[T]):
     """Decides at the last moment whether a request is sent: a transport calls it right before the bytes leave.
+
+    A request without an answer can be called back as far as the server does not have it: see `abort`.
 
     Args:
         check: raises if the request must not be sent any more.
@@ -33,14 +42,17 @@ class SendCheck(Generic[T]):
         unsent: whether the request has certainly not been sent as a whole. A permission sets it to False. A transport
             sets it to True when it begins to send the request, if it will ask for permission itself.
         refusal: what `check` has raised.
+        carrier: the connection that carries the request. A transport sets it before the first byte leaves, and to None
+            when the answer comes. A request that ends without an answer, such as by a cancellation, aborts it.
     """
 
-    __slots__ = ("_check", "refusal", "unsent")
+    __slots__ = ("_check", "carrier", "refusal", "unsent")
 
     def __init__(self, check: Callable[[], T]) -> None:
         self._check = check
         self.unsent = True
         self.refusal: Exception | None = None
+        self.carrier: Carrier | None = None
 
     def __call__(self) -> T:
         """Permit that the request is sent; return what `check` returns.
@@ -55,6 +67,14 @@ class SendCheck(Generic[T]):
             raise
         self.unsent = False
         return permission
+
+    def abort(self) -> None:
+        """Abort the connection that carries the request, and no other; does nothing if none does, or it was answered.
+
+        The request fails with a `TransportError`. What a proxy or the kernel of the server has received is not undone.
+        """
+        if self.carrier is not None:
+            self.carrier.abort()
 
 
 class Sending(msgspec.Struct):
@@ -101,7 +121,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
         stream: the body is an endless stream of small pieces, such as the events of a watch. A transport may read
             frequent pieces up to 3 ms late, in order to read several at once.
         check: called right before the last bytes of the request leave; None for none. A transport that does not call it
-            may send the request late.
+            may send the request late, and so does one that does not abort the connection of a request that ends without
+            an answer; see `SendCheck.carrier`.
         lane: requests of another lane than "" have slots of their own in a transport that limits requests. So the
             renewal of a lease never waits for other requests.
         paced: the body is read as fast as the caller's code takes its parts. The request then occupies its slot until

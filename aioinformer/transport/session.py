@@ -1,11 +1,4 @@
-"""The aiohttp session of a transport: TLS contexts, connectors with TCP keepalive, and how a request is sent.
-
-A write of a leader is checked where its bytes leave: aiohttp calls `CheckedBody.write` when a connection is there, and
-keeps the head of the request until the body follows it. So all that may take long has ended: the queue for a pooled
-connection, name resolution, connecting, the TLS handshake, and "100 Continue". A body has no such moment if a part of
-it waits in a buffer, and leaves later without a check. Therefore the end of a large body is held back until all before
-it has left the buffers of the process, and a server never receives a request as a whole without the check.
-"""
+"""The aiohttp session of a transport: TLS contexts, connectors with TCP keepalive, and how a request is sent."""
 
 from __future__ import annotations
 
@@ -18,11 +11,10 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
 import aiohttp
-from aiohttp.payload import BytesPayload
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import get_logger
@@ -34,10 +26,9 @@ from aioinformer.transport.proxies import SocksConnector
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from aiohttp.abc import AbstractStreamWriter
     from yarl import URL
 
-    from aioinformer.transport import SendCheck, Sending
+    from aioinformer.transport import Sending
     from aioinformer.transport.auth.tokens import Credential
     from aioinformer.transport.proxies import Proxy
 
@@ -171,67 +162,6 @@ async def send(
     finally:
         _SENDING.reset(token)
     return await request()
-
-
-class CheckedBody(BytesPayload):
-    """The body of a request that a check permits right before its last bytes leave.
-
-    If the check raises, these bytes are not written, and aiohttp closes the connection. Each repetition of the request
-    is checked.
-
-    Args:
-        body: the whole body; may be empty.
-        check: called synchronously before the write.
-    """
-
-    def __init__(self, body: bytes, check: SendCheck[Any]) -> None:
-        super().__init__(body)
-        self._check = check
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        await self.write(writer)
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        last = self._value
-        with _unbuffered(getattr(writer, "transport", None)):
-            if len(last) > _AT_ONCE:
-                last = last[-_LAST:]
-                # Through TLS, the second piece leaves only after the first one has left the buffer of the socket.
-                for piece in (self._value[: -2 * _LAST], self._value[-2 * _LAST : -_LAST]):
-                    await writer.write(piece)
-                    await writer.drain()
-            trace = getattr(writer, "_on_chunk_sent", None)
-            if last and trace is not None:  # of a borrowed session; it may block the event loop
-                await trace(last)
-                writer._on_chunk_sent = None  # type: ignore[attr-defined]
-            self._check()
-            if last:
-                await writer.write(last)
-            else:
-                writer.send_headers()
-
-
-#: A body of this many bytes and the head before it fit into the send buffer of an idle connection.
-_AT_ONCE: Final = 8192
-_LAST: Final = 1024
-
-
-@contextmanager
-def _unbuffered(transport: Any) -> Iterator[None]:
-    """Let a transport report every byte that waits in its buffer, and uvloop's write at once."""
-    transports: list[Any] = []
-    while transport is not None and not transport.is_closing():
-        # A transport of TLS reports a buffer of the size of the limit, too: with 0, always.
-        transport.set_write_buffer_limits(0 if transport.get_extra_info("ssl_object") is None else 1)
-        transports.append(transport)
-        # It does not count the bytes that the transport below it has buffered.
-        transport = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
-    try:
-        yield
-    finally:
-        for each in transports:
-            if not each.is_closing():
-                each.set_write_buffer_limits()
 
 
 def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
