@@ -55,7 +55,6 @@ class ThreadSafeStore(Generic[T]):
     Attributes:
         every_index: all indices, unfinished ones included, for the writer's thread. Adding or replacing an index makes
             a new list; `put` detects the change by comparing identities.
-        settles_records: whether an update of a record changes no index.
         resource_version: up to which everything is in the store; "" if that is unknown.
         on_release: called with the items when the store is garbage.
     """
@@ -76,7 +75,6 @@ class ThreadSafeStore(Generic[T]):
         #: Indices that are being filled: kept up to date like the others, and not readable yet.
         self._unfinished: Indices[T] = {}
         self.every_index: list[Index[T]] = []
-        self.settles_records = True
         self.resource_version = ""
         self.on_release: Callable[[dict[str, Any]], None] | None = None
         if indexers:
@@ -123,21 +121,6 @@ class ThreadSafeStore(Generic[T]):
                 for index, before, new in begun:
                     index.settle(key, before, new)
                 return old
-
-    def update_records(self, records: dict[str, Record], notify: Callable[[list[Any]], Any], all_of: list[Any]) -> bool:
-        """Replace records in one change, unless an index has to be changed, too; return whether this was done.
-
-        Args:
-            records: by key. All keys must be in the store.
-            notify: called with `all_of` inside the lock. If it raises, nothing has changed.
-            all_of: the notifications.
-        """
-        with self._lock:
-            if not self.settles_records or not records.keys() <= self._items.keys():
-                return False
-            notify(all_of)
-            self._items.update(records)  # of keys that exist, which needs no memory
-            return True
 
     def _undo(self, key: str, old: Any, begun: Begun) -> None:
         """Undo a change that has begun; this needs no memory."""
@@ -254,7 +237,6 @@ class ThreadSafeStore(Generic[T]):
     def _renew(self) -> None:
         """Note, inside the lock, that an index was added or replaced, or the items were replaced."""
         self.every_index = [*self._indices.values(), *self._unfinished.values()]
-        self.settles_records = all(index.settles_records for index in self.every_index)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Add index functions; all items are indexed when this returns.

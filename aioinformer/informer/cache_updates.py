@@ -3,8 +3,6 @@
 The cache and its indices change first, then listeners are notified, then waits for the object end. Notifications are
 queued as a part of the change: if queueing raises for want of memory, nothing has changed and nothing is delivered.
 
-Most changes are updates that no index and no wait has to follow. These are collected, and `flush` makes them together.
-
 A collection that is replaced as a whole is compared in steps, while the cache is unchanged. Then, in one step, the
 cache changes and all notifications are queued: deletions first, then new and changed objects, in the order of the list.
 Readers see the old state or the new one, and a handler that is added between two steps misses no notification.
@@ -12,8 +10,7 @@ Readers see the old state or the new one, and a handler that is added between tw
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from aioinformer.cache.bulk_change import BulkChange
 from aioinformer.cache.objects.record import Record, UndecodablePlaceholder
@@ -37,7 +34,6 @@ T = TypeVar("T")
 
 #: Constants, because looking a member up in its class for each delta would cost as much as the comparison.
 _DELETED: Final = DeltaType.DELETED
-_UPDATED: Final = DeltaType.UPDATED
 _SYNC: Final = DeltaType.SYNC
 
 
@@ -53,20 +49,17 @@ class CacheUpdates(Generic[T]):
         known: the part of the cache that belongs to the collection; by default, all of it. Other parts may change while
             this one is replaced.
         undecodable: the objects whose last version cannot be decoded. Another version releases them.
-        collects: whether updates are collected; not if a queue in order replaces the cache between two of them.
+
+    Attributes:
+        flush: passes the notifications to the listeners, before the event loop gets a turn.
     """
 
     __slots__ = (
         "_awaited",
-        "_collected",
-        "_collects",
         "_distribute",
         "_distribute_all",
-        "_distribute_updates",
-        "_flush",
         "_item",
         "_known",
-        "_notifications",
         "_on_view_failure",
         "_release",
         "_store",
@@ -74,6 +67,7 @@ class CacheUpdates(Generic[T]):
         "_unread",
         "_versions",
         "_waiters",
+        "flush",
     )
 
     def __init__(
@@ -85,7 +79,6 @@ class CacheUpdates(Generic[T]):
         on_view_failure: Callable[[str, BaseException], None] = lambda key, error: None,
         known: KnownObjects | None = None,
         undecodable: Undecodable | None = None,
-        collects: bool = False,
     ) -> None:
         undecodable = Undecodable(indexer.store) if undecodable is None else undecodable
         self._unread = undecodable.unread.reasons
@@ -96,19 +89,14 @@ class CacheUpdates(Generic[T]):
         self._to_view = objects.to_view
         self._distribute = processor.distribute
         self._distribute_all = processor.distribute_all
-        self._distribute_updates = partial(processor.distribute_all, initial=0)
-        self._flush = processor.flush
-        self._collects = collects
-        #: Updates that `flush` makes: the new records by key, and the notifications.
-        self._collected: dict[str, Record] = {}
-        self._notifications: list[Notification[T]] = []
+        self.flush = processor.flush
         self._waiters = waiters
         self._awaited = waiters.awaited()
         self._versions = waiters.versions
         self._on_view_failure = on_view_failure
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
-        """Apply the deltas of one object, oldest first. What they change is visible after `flush`, at the latest.
+        """Apply the deltas of one object, oldest first. `flush` passes the notifications to the listeners.
 
         Args:
             deltas: of one key.
@@ -117,10 +105,6 @@ class CacheUpdates(Generic[T]):
         for delta in deltas:
             obj = delta.object
             kind = delta.type
-            if kind is _UPDATED and self._collects and self._store.settles_records and self._collect(obj):
-                continue
-            if self._collected:
-                self._commit()
             if kind is _DELETED:
                 self._delete(obj.key, obj)
             elif kind is _SYNC:
@@ -128,48 +112,6 @@ class CacheUpdates(Generic[T]):
             else:
                 assert isinstance(obj, Record)
                 self._upsert(obj, is_in_initial_list)
-
-    def flush(self) -> None:
-        """Make the collected updates, and pass all notifications to the listeners."""
-        try:
-            if self._collected:
-                self._commit()
-        finally:
-            self._flush()
-
-    def _collect(self, record: Any) -> bool:
-        """Collect an update that changes nothing but the object and its notification; return whether it is one."""
-        key = record.key
-        old = self._item(key)
-        if (
-            old is None
-            or old.resource_version == record.resource_version
-            or key in self._awaited
-            or key in self._collected
-            or self._unread
-            or self._versions.opaque
-        ):
-            return False
-        try:
-            notification = UpdateNotification(self._to_view(old), self._to_view(record))
-        except USER_ERRORS:
-            return False
-        self._notifications.append(notification)
-        try:
-            self._collected[key] = record
-        except BaseException:
-            del self._notifications[-1]
-            raise
-        return True
-
-    def _commit(self) -> None:
-        """Make the collected updates."""
-        records, self._collected = self._collected, {}
-        notifications, self._notifications = self._notifications, []
-        if not self._store.update_records(records, self._distribute_updates, notifications):
-            # Another thread has changed the store since the updates were collected.
-            for (key, record), notification in zip(records.items(), notifications, strict=True):
-                self._store.put(key, record, self._distribute, notification)
 
     def replace_all(self, objects: list[Record], is_in_initial_list: bool) -> Iterator[None]:
         """Replace the collection, in steps. Cached objects that are missing in it are deleted, with a tombstone.

@@ -136,7 +136,6 @@ class Pipeline(Generic[T]):
             self._view_failed,
             known,
             undecodable=self._undecodable,
-            collects=self._options.queue == QueueKind.DELTA,
         )
 
     @property

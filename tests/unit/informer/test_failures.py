@@ -111,7 +111,6 @@ PLACES = [
     (CacheUpdates, "replace_all"),
     (CacheUpdates, "_missed_delete"),
     (ThreadSafeStore, "put"),
-    (ThreadSafeStore, "update_records"),
     (ThreadSafeStore, "delete"),
     (Index, "evaluate"),
     (Index, "add"),
@@ -161,15 +160,16 @@ async def test_raising_call_loses_nothing(owner: type, name: str, bug: bool, cap
             kind = AssertionError
         with pytest.MonkeyPatch.context() as monkeypatch:
             calls = plant(monkeypatch, owner, name, nth, kind)
-            # Updates that change no index are made together.
-            await _story({} if name == "update_records" else {"version": lambda pod: [pod.metadata.resource_version]})
+            await _story()
         if not calls["raised"]:
             break
 
 
-async def _story(indexers: dict[str, Callable[[Any], list[str]]]) -> None:
+async def _story() -> None:
     pods = Collection("a", "b", "c")
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, indexers=indexers, transform=lambda pod: pod)
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(
+        pods, indexers={"version": lambda pod: [pod.metadata.resource_version]}, transform=lambda pod: pod
+    )
     followers = [Witness(), Witness()]
     for follower in followers:
         informer.add_event_handler(follower)
@@ -201,16 +201,15 @@ def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: li
     assert {
         key: obj.metadata.resource_version for key in indexer.list_keys() if (obj := indexer.get_by_key(key))
     } == versions
-    if "version" in indexer.get_indexers():
-        assert sorted(indexer.list_index_func_values("version")) == sorted(versions.values())
-        for key, version in versions.items():
-            assert indexer.index_keys("version", version) == [key]
+    assert sorted(indexer.list_index_func_values("version")) == sorted(versions.values())
+    for key, version in versions.items():
+        assert indexer.index_keys("version", version) == [key]
     assert sorted(indexer.index_keys("namespace", "default")) == sorted(there)
     for follower in followers:
         assert (follower.present, follower.violations) == (there, [])
 
 
-def test_update_is_collected_with_its_notification_or_not_at_all() -> None:
+def test_update_is_made_with_its_notification_or_not_at_all() -> None:
     memory = pytest.importorskip("_testcapi", reason="CPython's own tests of missing memory")
     objects: ObjectType[Any] = ObjectType(PODS)
     keys = [f"default/{name}" for name in "abcdefghijkl"]
@@ -224,7 +223,7 @@ def test_update_is_collected_with_its_notification_or_not_at_all() -> None:
         processor: SharedProcessor[Any] = SharedProcessor()
         batches: list[Batch[Any]] = []
         processor.observers.append(batches.append)
-        updates = CacheUpdates(indexer, objects, processor, KeyWaiters(), collects=True)
+        updates = CacheUpdates(indexer, objects, processor, KeyWaiters())
         for key in keys:
             indexer.store.put(key, record(key, 1))
         deltas = [Deltas([Delta(DeltaType.UPDATED, record(key, 2))]) for key in keys]
