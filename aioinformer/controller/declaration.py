@@ -11,6 +11,7 @@ from aioinformer.client.targets import VERBS
 from aioinformer.controller.inputs.keys import keys_in
 from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
 from aioinformer.controller.inputs.sources import Every, Source, source_of
+from aioinformer.controller.writes.ledger import Ledger
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import async_function, function_name
 from aioinformer.reflector.options import check_seconds
@@ -86,6 +87,7 @@ class Controller(Generic[T]):
         watches: as given.
         sources: as given.
         undecodable_handler: see `undecodable`; None if there is none.
+        ledger: what a run leaves for the next one; managers use it.
 
     Raises:
         UsageError: an argument is invalid; the message names it, and says what to pass.
@@ -161,6 +163,7 @@ class Controller(Generic[T]):
         if twice := [gvr for gvr in owned if owned.count(gvr) > 1]:
             raise UsageError(f"{where}: owns has {twice[0]} more than once; name each resource once")
         self.undecodable_handler: UndecodableHandler | None = None
+        self.ledger = Ledger()
 
     def primary(self) -> Primary[T]:
         """Return the input of the primary's objects, always the same one."""

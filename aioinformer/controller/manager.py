@@ -85,7 +85,8 @@ class Manager(Admitting):
         webhooks: where the functions of `validate` and `default` are served; None for no server. In a dry run, none is.
         dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election, so
             it may run beside the leader. It cannot prevent calls of your code to other systems: see `Request.dry_run`.
-        strict_writes: whether a write that `writes` of its controller does not declare raises; None: only under pytest.
+        strict_writes: whether a write that `writes` of its controller does not declare raises; None: only in tests, for
+            which the pytest plugin of this package sets it, in their process.
 
         grace: seconds that running attempts have to end at the stop, before they are cancelled.
         restart: when a controller that has failed is restarted.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from aioinformer.concurrency import create_task
-from aioinformer.controller.running.supervised import forget_runs
+from aioinformer.controller.writes.ledger import Ledger
 from aioinformer.errors import UsageError
 from aioinformer.harness.checker import Checker, HarnessFailure, NotConverged, idle_writes
 from aioinformer.harness.loop import PROCESS, Scheduler, VirtualTimeLoop
@@ -263,7 +263,7 @@ class Harness:
         self._loop.crash(process.name)
         process.close()
         for controller in process.manager.controllers.values():
-            forget_runs(controller)  # the next manager is in another process
+            controller.ledger = Ledger()  # the next manager is in another process
         self.scheduler.add("kubelet", "starts a new manager", self.start, self.dice.choice("restart", (0.0, 0.5, 3.0)))
 
     def _on_change(self, collection: str, change: Change) -> None:

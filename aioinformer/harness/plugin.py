@@ -8,6 +8,8 @@
 | `informer_factory` | a `SharedInformerFactory` for it, entered |
 
 They work with pytest-asyncio and with anyio's plugin: each is an ordinary async generator.
+
+In the process of the tests, a write that a controller does not declare raises, unless its manager says otherwise.
 """
 
 from __future__ import annotations
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
 
     from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.testing.server.api_server import ApiServer, FaultController
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let managers without `strict_writes` raise for writes that their controllers do not declare."""
+    from aioinformer.controller.writes import defaults
+
+    before = defaults.strict_writes
+    defaults.strict_writes = True
+    config.add_cleanup(lambda: setattr(defaults, "strict_writes", before))
 
 
 async def _api_server() -> AsyncIterator[ApiServer]:

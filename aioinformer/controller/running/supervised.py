@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-from typing import TYPE_CHECKING, Any, Final
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from typing import TYPE_CHECKING, Any
 
 from aioinformer.backoff import Backoff
 from aioinformer.controller.running.active import ActiveController
+from aioinformer.controller.writes import defaults
 from aioinformer.controller.writes.own_writes import OwnWrites
 from aioinformer.controller.writes.sender import WritePolicy
 from aioinformer.errors import InformerStopped, UsageError
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _log = get_logger("aioinformer.controller")
-
-#: What runs a declaration in this process, and the own writes of its last run. The declaration has no part in it.
-_RUNNING: Final[WeakKeyDictionary[Controller[Any], ReferenceType[Supervised]]] = WeakKeyDictionary()
-_WRITTEN: Final[WeakKeyDictionary[Controller[Any], OwnWrites]] = WeakKeyDictionary()
-
-
-def forget_runs(controller: Controller[Any]) -> None:
-    """Forget that a declaration runs or has run, as the end of a process does: for simulations."""
-    _RUNNING.pop(controller, None)
-    _WRITTEN.pop(controller, None)
 
 
 class Supervised:
@@ -59,12 +48,11 @@ class Supervised:
         permit: Callable[[ActiveController], None],
         on_failed: Callable[[Controller[Any], BaseException], None],
     ) -> None:
-        self._services, settings = services, services.settings
-        if (known := _RUNNING.get(controller)) is not None and (other := known()) is not None:
-            what = f"controller {controller.name} already runs in manager {other._services.settings.name}"
-            raise UsageError(f"{what}; make another Controller for manager {settings.name}")
-        _RUNNING[controller] = ref(self)
+        settings = services.settings
+        controller.ledger.check_free(controller.name, settings.name)
         self.controller = controller
+        self._services = services
+        self._ledger = controller.ledger
         self._permit = permit
         self._on_failed = on_failed
         self._task: asyncio.Task[None] | None = None
@@ -73,12 +61,13 @@ class Supervised:
         self._restarts = 0
         self.restarting = ""
         self.ended = False
-        strict = "PYTEST_CURRENT_TEST" in os.environ if settings.strict_writes is None else settings.strict_writes
+        strict = defaults.strict_writes if settings.strict_writes is None else settings.strict_writes
         policy = WritePolicy(controller.writes, strict=strict, dry_run=settings.dry_run, log=_log)
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
-        if (earlier := _WRITTEN.pop(controller, None)) is not None:
-            self._own.take_over(earlier)
         self.active = self._new()
+        earlier = self._ledger.begin(settings.name)  # when nothing can fail any more
+        if earlier is not None:
+            self._own.take_over(earlier)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Run the controller in a task."""
@@ -104,12 +93,10 @@ class Supervised:
             )
 
     def release_declaration(self) -> None:
-        """Let another manager run the controller."""
-        self.ended = True
-        if (known := _RUNNING.get(self.controller)) is not None and known() is self:
-            del _RUNNING[self.controller]
-            self._own.close()
-            _WRITTEN[self.controller] = self._own
+        """Let another manager run the controller. May be repeated."""
+        if not self.ended:
+            self.ended = True
+            self._ledger.end(self._own)
 
     async def attach(self) -> None:
         """Attach the inputs."""

@@ -16,6 +16,7 @@ import pytest
 
 from aioinformer.controller import Controller, QueueOptions, Request, Result, Retry
 from aioinformer.controller.errors import UndeclaredWrite
+from aioinformer.controller.writes import defaults
 from aioinformer.events import FakeRecorder
 from aioinformer.functions import function_name
 from aioinformer.handlers import stalls
@@ -452,8 +453,17 @@ async def test_dry_run_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     assert (vars(lines[0])["controller"], vars(lines[0])["key"]) == ("it", "default/a")
 
 
-async def test_undeclared_write_raises_under_pytest_and_warns_otherwise(caplog: pytest.LogCaptureFixture) -> None:
-    for strict, errors in ((None, ["UndeclaredWrite"]), (False, [])):
+async def test_undeclared_write_raises_with_the_plugin_and_warns_without(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for plugin, strict, errors in (
+        (True, None, ["UndeclaredWrite"]),
+        (True, False, []),
+        (False, None, []),
+        (False, True, ["UndeclaredWrite"]),
+    ):
+        if not plugin:
+            monkeypatch.setattr(defaults, "strict_writes", False)
         found: list[str] = []
 
         async def reconcile(request: Request[Any], found: list[str] = found) -> None:

@@ -19,6 +19,7 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.informer.reader import InformerCache
 from aioinformer.workqueue import Cause
+from aioinformer.workqueue.requests.request_queue import RequestQueue
 from tests.support.stalling_loop import stall
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
@@ -181,8 +182,17 @@ async def test_controller_that_returns_knows_its_writes() -> None:
         assert len(server.names("pods")) == 1
 
 
+class FullMetrics:
+    """Metrics that have a queue of the name of the controller already."""
+
+    def register(self, source: Any) -> None:
+        if isinstance(source, RequestQueue):
+            raise UsageError("the metrics already have a queue it")
+
+
 @pytest.mark.behaviour("C-55", "C-73")
-async def test_next_manager_knows_the_writes_of_the_declaration() -> None:
+@pytest.mark.parametrize("fails_between", [False, True])
+async def test_next_manager_knows_the_writes_of_the_declaration(fails_between: bool) -> None:
     server = server_with("a")
 
     async def reconcile(request: Request[Any]) -> None:
@@ -197,6 +207,10 @@ async def test_next_manager_knows_the_writes_of_the_declaration() -> None:
         for _ in range(2):
             async with manager_of(server, controller, factory=factory):
                 await started()
+            if fails_between:
+                with pytest.raises(UsageError, match="already have a queue it"):
+                    async with manager_of(server, controller, factory=factory, metrics=FullMetrics()):
+                        pass
         async with manager_of(server, controller, factory=factory):
             await asyncio.sleep(20)
         assert len(server.names("pods")) == 1
