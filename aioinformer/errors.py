@@ -37,7 +37,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -46,6 +46,8 @@ from aioinformer.logs import visible
 
 #: Exceptions of users' functions that are caught. KeyboardInterrupt and SystemExit are not: they end the program.
 USER_ERRORS: Final = (Exception, GeneratorExit)
+
+E = TypeVar("E", bound="ApiError")
 
 _MAX_LENGTH = 1000
 #: The message of a conflict between field managers.
@@ -253,10 +255,17 @@ class ApiError(AioinformerError):
         return _restored, (type(self), self.args, self.__dict__)
 
 
-def _restored(kind: type[ApiError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ApiError:
+def _restored(kind: type[E], arguments: tuple[Any, ...], state: dict[str, Any]) -> E:
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(state)
     return error
+
+
+def explained(error: E, hint: str) -> E:
+    """Return an error of the server whose text also says what it means here, or what to do about it."""
+    made = _restored(type(error), (f"{error}; {hint}",), error.__dict__)
+    made.__cause__ = error.__cause__
+    return made
 
 
 class ApiNotFound(ApiError, NotFound):

@@ -64,6 +64,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "client.changes.applied": "Applied",
         "client.changes.conditions": "get_condition is_condition_true remove_condition set_condition",
         "client.changes.owners": "add_finalizer controller_of has_finalizer remove_finalizer set_controller_reference",
+        "client.changes.ownership": "managed_fields_upgrade",
         "client.changes.patches": "merge_patch",
         "client.lists": "Listing Page",
         "client.requests": "Impersonation ReadOptions WriteOptions",

@@ -14,6 +14,7 @@ from aioinformer.client.changes.owners import controller_of as controller_of
 from aioinformer.client.changes.owners import has_finalizer as has_finalizer
 from aioinformer.client.changes.owners import remove_finalizer as remove_finalizer
 from aioinformer.client.changes.owners import set_controller_reference as set_controller_reference
+from aioinformer.client.changes.ownership import managed_fields_upgrade as managed_fields_upgrade
 from aioinformer.client.changes.patches import merge_patch as merge_patch
 from aioinformer.client.lists import Listing as Listing
 from aioinformer.client.lists import Page as Page

@@ -5,21 +5,28 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
+import msgspec
+
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.views import json_of
 from aioinformer.client import bodies
 from aioinformer.client.changes.applied import creation_manager
+from aioinformer.client.changes.ownership import managed_fields_upgrade
 from aioinformer.client.lists import Listing, PageRequests, list_options
 from aioinformer.client.requests import delete_options, namespace_in, place
 from aioinformer.client.retries import new_request
 from aioinformer.client.subresources import ObjectMethods
-from aioinformer.errors import UsageError
+from aioinformer.errors import ApiNotFound, Conflict, UsageError
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.pager import read_watch
 from aioinformer.reflector.watch_events import ObjectEvent, RecordDecoder
+from aioinformer.resources.keys import object_name
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.transport import HttpRequest, Sending
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    import builtins
+    from collections.abc import AsyncGenerator, Collection, Mapping
 
     from aioinformer.client.bodies import Status
     from aioinformer.client.lists import Page
@@ -30,6 +37,8 @@ T = TypeVar("T")
 
 #: A quiet collection has no events: how long a watch may be silent has no limit that anything could reach.
 _WATCHING: Final = ReflectorOptions(idle_timeout=1e9)
+#: How often an upgrade of managed fields is tried while others change the object.
+_ATTEMPTS: Final = 5
 
 
 class ResourceClient(ObjectMethods[T]):
@@ -176,6 +185,92 @@ class ResourceClient(ObjectMethods[T]):
         options["field_manager"] = creation_manager(manager, bodies.encode(obj, self.resource))
         return await self.create(obj, namespace=namespace, **options)
 
+    async def upgrade_managed_fields(
+        self,
+        target: Target,
+        managers: Collection[str] = (),
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> T:
+        """Make the fields of an object that managers have updated applied fields of the client's field manager.
+
+        Use it once when a program changes from `create`, `replace`, `patch` and `edit` to `apply`. Fields that the
+        managers have written, and that the applies do not state, leave the object with the next apply; without this,
+        they stay for ever. Nothing but `metadata.managedFields` changes, in exactly the version that was read. No
+        request but the read is sent if the managers have updated nothing. It is client-go's `UpgradeManagedFields`.
+
+        Args:
+            target: `name`, `namespace/name`, or an object. The live object is read.
+            managers: whose updates to move; by default those of the client's field manager. Name others only if they
+                are former names of this program.
+            namespace: of the object, if nothing else names it.
+            subresource: move what was updated through this subresource, such as "status".
+            options: see `WriteOptions`. With `dry_run=True`, the result shows what would be stored.
+
+        Raises:
+            UsageError: there is no field manager, or `managers` is a text.
+            ApiNotFound: there is no such object.
+            Conflict: others have changed the object between each of five reads and the writes.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
+        """
+        to, moved, whole = self._upgrade("upgrade_managed_fields()", managers, options)
+        conflicts = 0
+        while True:
+            live = await whole.get(target, namespace=namespace)
+            patch = managed_fields_upgrade(live, moved, to, subresource=subresource)
+            if patch is None:
+                return bodies.decode(json_of(live), self._objects)
+            try:
+                return await self.patch(target, patch, namespace=namespace, **options)
+            except Conflict:
+                conflicts += 1
+                if conflicts == _ATTEMPTS:
+                    raise
+
+    async def upgrade_all_managed_fields(
+        self,
+        managers: Collection[str] = (),
+        label_selector: str | LabelSelector | Mapping[str, str] = "",
+        field_selector: str | FieldSelector | Mapping[str, str] = "",
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> builtins.list[T]:
+        """Do as `upgrade_managed_fields` for all objects that match the selectors, one after another.
+
+        An object that is deleted meanwhile is left out. An error ends the call; the objects before it stay upgraded,
+        and a second call sends nothing for them.
+
+        Args:
+            managers: as for `upgrade_managed_fields`.
+            label_selector: as for `list`.
+            field_selector: as for `list`.
+            namespace: as for `list`.
+            subresource: as for `upgrade_managed_fields`.
+            options: see `WriteOptions`. The timeout is that of each object. With `dry_run=True`, nothing is stored.
+
+        Returns:
+            The objects that have changed, as they are stored; with `dry_run=True`, those that would.
+
+        Raises:
+            UsageError, Conflict, ApiError, WriteOutcomeUnknown, TransportError: as `upgrade_managed_fields`.
+        """
+        to, moved, whole = self._upgrade("upgrade_all_managed_fields()", managers, options)
+        changed = []
+        async for each in whole.list(label_selector, field_selector, namespace=namespace):
+            if managed_fields_upgrade(each, moved, to, subresource=subresource) is None:
+                continue
+            key = str(object_name(each))
+            try:
+                changed.append(await self.upgrade_managed_fields(key, moved, subresource=subresource, **options))
+            except ApiNotFound as error:
+                if not error.name:  # the resource is not served at the moment
+                    raise
+        return changed
+
     async def delete(
         self,
         target: Target,
@@ -245,6 +340,17 @@ class ResourceClient(ObjectMethods[T]):
         path = self.resource.path(place(self.resource, self.namespace, "", namespace))
         answer = await self._delete(path, tuple(selected.to_query()), body, settings)
         return bodies.decode_list(answer, self._objects)
+
+    def _upgrade(
+        self, caller: str, managers: Collection[str], options: WriteOptions
+    ) -> tuple[str, Collection[str], ResourceClient[Any]]:
+        """Return the manager of the applies, those whose updates are moved, and a client with all managed fields."""
+        settings = self._settings.changed(options, caller)
+        to = settings.manager(caller)
+        if isinstance(managers, str):
+            raise UsageError(f"{caller}: managers is a list of names, not the text {managers!r}")
+        objects: ObjectType[Any] = ObjectType(msgspec.structs.replace(self.resource, decoder=None))
+        return to, managers or (to,), ResourceClient(self._sender, settings, self.resource, objects, self.namespace)
 
     async def _delete(self, path: str, query: Query, body: dict[str, Any], settings: Settings) -> bytes:
         encoded = bodies.encode_plain(body) if body else None

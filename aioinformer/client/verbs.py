@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 import msgspec
 
 from aioinformer.client import bodies, targets
-from aioinformer.client.changes.applied import Applied, creation_moved, difference
+from aioinformer.client.changes import drift
+from aioinformer.client.changes.applied import Applied, difference
 from aioinformer.client.changes.editing import Live, check_members, check_stored, edit
+from aioinformer.client.changes.ownership import creation_moved
 from aioinformer.client.changes.patches import check_whole
 from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
 from aioinformer.client.retries import new_request
-from aioinformer.errors import ApiNotFound, Conflict, Invalid, OptionError, UsageError
+from aioinformer.errors import ApiNotFound, Conflict, Invalid, OptionError, UsageError, explained
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
+
+_OWN_FORMER: Final = (
+    "the field manager {!r} has written these fields before without an apply: upgrade_managed_fields() makes them "
+    "applied ones, and force=True takes over what this apply states"
+)
 
 
 class Verbs(Generic[T]):
@@ -185,17 +192,23 @@ class Verbs(Generic[T]):
 
         Raises:
             UsageError: there is no field manager.
-            Conflict: another field manager owns one of the fields.
+            Conflict: another field manager owns one of the fields; or this one does, since it has created, replaced,
+                patched or edited them before: `upgrade_managed_fields` makes them applied ones.
             Invalid: the result breaks rules of its kind.
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "apply()")
-        settings.manager("apply()")
+        manager = settings.manager("apply()")
         query = (("force", "true"),) if force else ()
         path = self._path(obj, namespace)
         writing = self._write("PATCH", path, bodies.encode(obj, self._form), settings, APPLY, query)
         del obj  # a traceback could show it
-        return await writing
+        try:
+            return await writing
+        except Conflict as error:
+            if all(each.manager != manager for each in error.conflicts):
+                raise
+            raise explained(error, _OWN_FORMER.format(manager)) from None
 
     async def apply_if_changed(
         self,
@@ -244,9 +257,31 @@ class Verbs(Generic[T]):
                 await self.patch(document, moved, namespace=namespace, **options)
             return Applied(await self.apply(document, force=force, namespace=namespace, **options), False, reason)
         except (ApiNotFound, Invalid) as error:
-            if not (error.name if isinstance(error, ApiNotFound) else "metadata.uid" in error.fields):
+            if error.name if isinstance(error, ApiNotFound) else "metadata.uid" in error.fields:
+                raise Conflict(409, "Conflict", error.message) from error
+            if not isinstance(error, Invalid) or not force or self._subresource or settings.dry_run:
                 raise
-            raise Conflict(409, "Conflict", error.message) from error
+            refusal = error
+        taken_back = await self._take_back(document, refusal, manager, namespace, **options)
+        return Applied(taken_back, False, reason)
+
+    async def _take_back(
+        self, document: dict[str, Any], refusal: Invalid, manager: str, namespace: str, **options: Unpack[WriteOptions]
+    ) -> T:
+        """Apply a refused configuration again, once the elements whose key somebody has changed are applied ones."""
+        found = drift.duplicates(refusal)
+        if not found:
+            raise refusal
+        settings = self._settings.changed(options, "apply_if_changed()")
+        request = new_request(settings, "GET", self._path(document, namespace))
+        live = msgspec.json.decode(await self._sender.exchange(request, settings, safe=True))
+        if live["metadata"].get("uid") != document["metadata"]["uid"]:
+            raise Conflict(409, "Conflict", "another object has the name now")
+        patch, reason = drift.repair(document, live, manager, found)
+        if patch is None:
+            raise explained(refusal, reason) if reason else refusal
+        await self.patch(document, patch, namespace=namespace, **options)
+        return await self.apply(document, force=True, namespace=namespace, **options)
 
     async def edit(
         self,

@@ -27,19 +27,18 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, Ty
 
 import msgspec
 
+from aioinformer.client.changes.ownership import creations_of, creator_of, decoded_key, entries_of
 from aioinformer.client.changes.patches import contains, document_of, is_same
 from aioinformer.resources.catalog.go_structs import Whole, is_builtin, stored_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     _Members: TypeAlias = Mapping[str, Any]
 
 T = TypeVar("T")
 
 _SELF: Final = "."
-#: The most bytes of a manager's name that are part of the name of its creations, which may have 128.
-_LONGEST: Final = 100
 _encode_sorted: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -79,8 +78,8 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
         return "metadata.namespace differs"
     if not own_metadata:
         del wanted["metadata"]
-    entries = list(_entries(metadata, manager, "Apply", subresource=subresource))
-    created = [] if subresource else _created(metadata, manager)
+    entries = list(entries_of(metadata, manager, "Apply", subresource=subresource))
+    created = [] if subresource else creations_of(metadata, manager)
     if created and (entries or created[0].get("manager") != creation_manager(manager, desired)):
         return "the object was created with another configuration"
     fields = _fields_in(entries or created, manager, live["apiVersion"])
@@ -95,37 +94,7 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
 def creation_manager(manager: str, desired: bytes) -> str:
     """Return the field manager that creates an object which a manager applies later."""
     members = _encode_sorted(_members(msgspec.json.decode(desired)))
-    return _creator(manager) + sha256(members).hexdigest()[:16]
-
-
-def creation_moved(cached: Any, manager: str) -> dict[str, Any] | None:
-    """Return the merge patch that makes the fields of an object's creation applied ones of a manager.
-
-    None if there are none. The patch has the version as a precondition: an entry of another writer is never lost.
-    """
-    metadata = document_of(cached).get("metadata") or {}
-    created = _created(metadata, manager)
-    if not created:
-        return None
-    moved = {**created[0], "manager": manager, "operation": "Apply"}
-    applied = list(_entries(metadata, manager, "Apply"))
-    for entry in (*created[1:], *applied):
-        if entry.get("apiVersion") == moved.get("apiVersion"):
-            moved["fieldsV1"] = _union(moved["fieldsV1"], entry["fieldsV1"])
-    entries = [moved, *(each for each in metadata["managedFields"] if each not in created and each not in applied)]
-    return {"metadata": {"resourceVersion": metadata.get("resourceVersion"), "managedFields": entries}}
-
-
-def owned_fields(obj: Any, manager: str) -> list[dict[str, Any]]:
-    """Return the sets of fields that are recorded for a manager, by any write of an object outside its subresources."""
-    metadata = document_of(obj).get("metadata") or {}
-    found = [*_entries(metadata, manager, "Apply", "Update"), *_created(metadata, manager)]
-    return [entry["fieldsV1"] for entry in found if isinstance(entry.get("fieldsV1"), dict)]
-
-
-def has_key(fields: Mapping[str, Any], key: Any) -> bool:
-    """Return whether the recorded fields of a list that is merged by key contain the element with this key."""
-    return any(name.startswith("k:") and _decoded(name) == key for name in fields)
+    return creator_of(manager) + sha256(members).hexdigest()[:16]
 
 
 def _members(value: Any) -> Any:
@@ -133,32 +102,6 @@ def _members(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _members(each) for name, each in value.items() if each is not None}
     return [_members(each) for each in value] if isinstance(value, list) else 0
-
-
-def _creator(manager: str) -> str:
-    return f"{manager.encode()[:_LONGEST].decode(errors='ignore')}:created-"
-
-
-def _entries(
-    metadata: Mapping[str, Any], manager: str, *operations: str, subresource: str = ""
-) -> Iterator[dict[str, Any]]:
-    for entry in metadata.get("managedFields") or ():
-        if (
-            entry.get("manager") == manager
-            and entry.get("operation") in operations
-            and (entry.get("subresource") or "") == subresource
-        ):
-            yield entry
-
-
-def _created(metadata: Mapping[str, Any], manager: str) -> list[dict[str, Any]]:
-    names = {entry.get("manager") or "": None for entry in metadata.get("managedFields") or ()}
-    creators = [name for name in names if name.startswith(_creator(manager))]
-    return [entry for name in creators for entry in _entries(metadata, name, "Update")]
-
-
-def _union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _union(one.get(name, {}), other.get(name, {})) for name in (*one, *other)}
 
 
 def _fields_in(entries: list[dict[str, Any]], manager: str, api_version: str) -> dict[str, Any] | str:
@@ -229,7 +172,7 @@ class _Proof(NamedTuple):
         return ""
 
     def _by_key(self, fields: _Members, names: list[str], wanted: Any, stored: Any, live: Any, path: str) -> str:
-        keys = {name: _decoded(name) for name in names}
+        keys = {name: decoded_key(name) for name in names}
         positions = []
         if self.exact and len(wanted) != len(keys):
             return f"{path} has other elements"
@@ -249,7 +192,7 @@ class _Proof(NamedTuple):
         return "" if positions == sorted(positions) else f"{path} has another order"
 
     def _of_sets(self, names: list[str], wanted: list[Any], live: list[Any], path: str) -> str:
-        values = [_decoded(name) for name in names]
+        values = [decoded_key(name) for name in names]
         known = all(any(is_same(item, value) for value in values) for item in wanted)
         if not known or (self.exact and len(wanted) != len(values)):
             return f"{path} has other elements"
@@ -282,10 +225,3 @@ def _has_key(item: Any, key: Any, fields: Any, exact: bool) -> bool:
 
 def _is_part(key: Mapping[str, Any], item: Any) -> bool:
     return isinstance(item, dict) and all(name in item and is_same(item[name], value) for name, value in key.items())
-
-
-def _decoded(name: str) -> Any:
-    try:
-        return msgspec.json.decode(name[2:])
-    except msgspec.DecodeError:
-        return None

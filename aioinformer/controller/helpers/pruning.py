@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import View, is_part, json_of
 from aioinformer.client.bodies import decode
-from aioinformer.client.changes.applied import Applied, has_key, owned_fields
+from aioinformer.client.changes.applied import Applied
 from aioinformer.client.changes.owners import controller_of, is_former, references_with, stated_metadata
+from aioinformer.client.changes.ownership import has_key, owned_fields
 from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
 from aioinformer.controller.inputs.owners import owner_references

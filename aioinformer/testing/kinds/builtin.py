@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.encoding import quote
@@ -28,6 +29,8 @@ _MAY_LACK = frozenset(
 )
 #: The API declares keys for these lists, but accepts elements with the same ones.
 _MAY_REPEAT = frozenset({"conditions", "env", "hostAliases", "imagePullSecrets", "ports", "resizePolicy"})
+#: Lists of ports whose names occur once.
+_NAMED_PORTS = re.compile(r"spec\.ports|.*ontainers\[\d+\]\.ports")
 #: What never changes: by group resource, the fields of the spec.
 _IMMUTABLE = {
     "daemonsets.apps": ("selector",),
@@ -64,9 +67,15 @@ def _faults(value: Any, type_: FieldType, path: str) -> Iterator[Cause]:
                 yield from _faults(below, type_.field(name), _join(path, name))
     elif isinstance(value, list):
         seen = set()
+        names = set()
+        are_named = _NAMED_PORTS.fullmatch(path) is not None
         for index, element in enumerate(value):
             here = f"{path}[{index}]"
             yield from _faults(element, type_.element, here)
+            if are_named and (name := element.get("name")):
+                if name in names:
+                    yield Cause("FieldValueDuplicate", f"{here}.name", f"Duplicate value: {quote(name)}")
+                names.add(name)
             if type_.node.get("x-kubernetes-list-type") != "map" or path.rpartition(".")[2] in _MAY_REPEAT:
                 continue
             try:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from aioinformer import ApiError, Conflict, ListWatch, Resource, SharedIndexInformer, evolve
+from aioinformer import ApiError, Conflict, ListWatch, Resource, SharedIndexInformer, UsageError, evolve
 from aioinformer.client import add_finalizer, get_condition, remove_finalizer, set_condition, set_controller_reference
 from aioinformer.client.changes.applied import difference
 from aioinformer.models import core_v1
@@ -330,6 +330,51 @@ async def test_edit_keeps_what_the_class_lacks_in_lists(client: Client, cls: Any
         ["4", 4, None],
         ["1", 2, "x"],
     ]
+
+
+@pytest.mark.behaviour("C-101")
+async def test_fields_of_former_updates_leave_after_the_upgrade(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    await config_maps.create({"metadata": {"name": "a"}, "data": {"kept": "1", "left": "2"}})
+    await config_maps.patch("a", {"data": {"patched": "3"}}, field_manager="old")
+    await config_maps.patch("a", {"data": {"others": "4"}}, field_manager="others")
+    before = await config_maps.get("a")
+    wanted = {"metadata": {"name": "a"}, "data": {"kept": "1"}}
+
+    with pytest.raises(Conflict, match=r"field manager 'tests' has written these fields .* upgrade_managed_fields\(\)"):
+        await config_maps.apply(evolve(wanted, "data.kept", "9"))
+    with pytest.raises(Conflict) as other:
+        await config_maps.apply(wanted | {"data": {"others": "9"}})
+    assert "upgrade_managed_fields" not in str(other.value)
+    assert dict((await config_maps.apply(wanted)).data) == {"kept": "1", "left": "2", "patched": "3", "others": "4"}
+
+    dry = await config_maps.upgrade_managed_fields("a", ["tests", "old"], dry_run=True)
+    assert [each.manager for each in dry.metadata.managed_fields or () if each.operation == "Update"] == ["others"]
+    stored = await config_maps.get("a")
+    assert (stored.metadata.uid, len(stored.metadata.managed_fields)) == (before.metadata.uid, 4)
+    upgraded = await config_maps.upgrade_managed_fields("a", ["tests", "old"])
+    assert dict(upgraded.data) == dict(stored.data)
+    assert dict((await config_maps.apply(wanted)).data) == {"kept": "1", "others": "4"}
+    again = await config_maps.upgrade_managed_fields("a", ["tests", "old"])
+    assert again == await config_maps.get("a")
+
+
+@pytest.mark.behaviour("C-101")
+async def test_all_objects_of_a_resource_are_upgraded(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    for name in "abc":
+        await config_maps.create({"metadata": {"name": name, "labels": {"of": "us"}}, "data": {"x": "1"}})
+    await config_maps.create({"metadata": {"name": "other"}, "data": {"x": "1"}})
+    await config_maps.upgrade_managed_fields("b")
+    for dry_run in (True, False):
+        changed = await config_maps.upgrade_all_managed_fields(label_selector="of=us", dry_run=dry_run)
+        assert [each.metadata.name for each in changed] == ["a", "c"]
+    assert await config_maps.upgrade_all_managed_fields(label_selector="of=us") == []
+    found = await config_maps.list(field_selector="metadata.name!=kube-root-ca.crt")
+    operations = [each.metadata.managed_fields[0].operation for each in found]
+    assert operations == ["Apply", "Apply", "Apply", "Update"]
+    with pytest.raises(UsageError, match="a list of names, not the text 'op'"):
+        await config_maps.upgrade_managed_fields("a", "op")
 
 
 async def test_bookkeeping_of_controllers_is_accepted(client: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from aioinformer import Client, Conflict, NotFound
 from aioinformer.controller import Request, apply_set
 from aioinformer.controller.errors import ForeignObject
+from aioinformer.errors import Invalid
 from aioinformer.models import apps_v1, core_v1
 from aioinformer.resources import object_name
 
@@ -222,6 +223,56 @@ async def test_changes_of_others_are_repaired(sets: Sets) -> None:
     assert result.sent == 1  # the number of replicas is not part of the set
     assert dict(result.objects[1].spec.selector) == {"app": "a"}
     assert result.objects[2].spec.replicas == 4
+
+
+def ports(obj: Any) -> list[tuple[str, int]]:
+    return sorted((each.name, each.port) for each in obj.spec.ports)
+
+
+METRICS = {"name": "metrics", "port": 9090}
+
+
+@pytest.mark.behaviour("C-85")
+@pytest.mark.parametrize("applied", [False, True])
+async def test_changed_key_of_an_own_element_is_repaired(sets: Sets, applied: bool) -> None:
+    await sets.apply(service("a", HTTP), deployment("a"))
+    services: Any = sets.others.core.v1.services
+    deployments: Any = sets.others.apps.v1.deployments
+    if applied:
+        await sets.apply(service("a", HTTP, DNS), deployment("a"))
+    await services.patch("a", {"spec": {"ports": [METRICS]}}, "strategic")
+    at = [port.name for port in (await services.get("a")).spec.ports].index("http")
+    await services.patch("a", [{"op": "replace", "path": f"/spec/ports/{at}/port", "value": 8080}], "json")
+    result = await sets.apply(service("a", HTTP, DNS), deployment("a"))
+    assert ports(result.objects[0]) == [("dns", 53), ("http", 80), ("metrics", 9090)]
+    assert (await sets.apply(service("a", HTTP, DNS), deployment("a"))).sent == 0
+
+    named = deployment("a")
+    main = named["spec"]["template"]["spec"]["containers"][0]
+    main["ports"] = [{"name": "web", "containerPort": 80}]
+    await sets.apply(service("a", HTTP, DNS), named)
+    change = {"op": "replace", "path": "/spec/template/spec/containers/0/ports/0/containerPort", "value": 81}
+    await deployments.patch("a", [change], "json")
+    await sets.apply(service("a", HTTP, DNS), named)
+    found = (await deployments.get("a")).spec.template.spec.containers[0].ports
+    assert [(each.name, each.container_port) for each in found] == [("web", 80)]
+
+
+@pytest.mark.behaviour("C-86")
+async def test_element_of_others_with_the_name_of_an_own_one_stays(sets: Sets) -> None:
+    await sets.apply(service("a", DNS))
+    services = sets.others.core.v1.services
+    await services.apply(service("a", {"name": "http", "port": 8080}))
+    refused = r'spec\.ports has the element \{"port":8080,"protocol":"TCP"\} with the same name, which '
+    with pytest.raises(Invalid, match=f"{refused}field manager 'others' applies; remove it"):
+        await sets.apply(service("a", DNS, HTTP))
+    assert ports(await services.get("a")) == [("dns", 53), ("http", 8080)]
+
+    await sets.apply(service("b", {**HTTP, "targetPort": "web"}))
+    await services.patch("b", {"spec": {"ports": [{"name": "http", "port": 8080, "targetPort": "other"}]}})
+    with pytest.raises(Invalid, match=f"{refused}has other fields, too"):
+        await sets.apply(service("a", DNS), service("b", {**HTTP, "targetPort": "web"}))
+    assert ports(await services.get("b")) == [("http", 8080)]
 
 
 @pytest.mark.behaviour("C-85")
