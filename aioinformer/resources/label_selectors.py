@@ -154,7 +154,7 @@ class LabelRequirement(msgspec.Struct, frozen=True, dict=True):
         if self.operator is Operator.DOES_NOT_EXIST:
             return f"!{self.key}"
         if self.operator in _SET:
-            # `()` would be the empty set, which the grammar does not have; `(,)` is the set of the empty value.
+            # The set of the empty value: `()` means the same, but older clients refuse it.
             return f"{self.key} {self.operator.value} ({','.join(self.values) or ','})"
         return f"{self.key}{self.operator.value}{self.values[0]}"
 

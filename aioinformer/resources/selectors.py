@@ -173,7 +173,7 @@ class _LabelParser:
         values: list[str] = []
         if self._peek() == ")":
             self._next += 1
-            return ()
+            return ("",)  # as on the server: the set of the empty value
         while True:
             if self._at_word():
                 values.append(self._take())

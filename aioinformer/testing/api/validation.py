@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.encoding import json_type, quote
-from aioinformer.testing.api.statuses import Cause, StatusError, bad_request
+from aioinformer.testing.api.statuses import Cause, StatusError, bad_request, warn
 from aioinformer.testing.cel.library.formats import (
     label_faults,
     label_name_faults,
@@ -23,8 +23,12 @@ _LARGEST_ANNOTATIONS = 256 * 1024
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
-def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> list[Cause]:
-    """Return everything that is wrong with the metadata of a new object."""
+def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any], *, custom: bool) -> list[Cause]:
+    """Return everything that is wrong with the metadata of a new object.
+
+    Args:
+        custom: whether it is a custom resource, whose finalizers need no domain.
+    """
     causes = []
     if prefix := metadata.get("generateName"):
         # The generated suffix replaces the end of the prefix, so a hyphen may be last.
@@ -35,7 +39,20 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
         causes.append(Cause.invalid("metadata.generation", str(generation), "must be greater than or equal to 0"))
     causes += labelling_causes(metadata)
     causes += _reference_causes(metadata.get("ownerReferences") or ())
-    return causes + _finalizer_causes(metadata.get("finalizers") or ())
+    return causes + _finalizer_causes(metadata.get("finalizers") or (), custom=custom)
+
+
+def warn_of_finalizers(metadata: Mapping[str, Any], old: Mapping[str, Any] | None) -> None:
+    """Warn of the new finalizers of a custom resource that do not name a domain and a path."""
+    known = (old or {}).get("finalizers") or ()
+    for finalizer in metadata.get("finalizers") or ():
+        if finalizer in known or finalizer in _STANDARD_FINALIZERS or "/" in finalizer:
+            continue
+        path = " including a path (/)" if "." in finalizer else ""
+        warn(
+            f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name{path} '
+            "to avoid accidental conflicts with other finalizer writers"
+        )
 
 
 def check_metadata_types(kind: str, metadata: Any) -> None:
@@ -126,12 +143,12 @@ def _annotation_causes(annotations: Mapping[str, Any], path: str) -> list[Cause]
     return causes
 
 
-def _finalizer_causes(finalizers: Sequence[str]) -> list[Cause]:
+def _finalizer_causes(finalizers: Sequence[str], *, custom: bool) -> list[Cause]:
     path = "metadata.finalizers"
     causes = []
     for index, finalizer in enumerate(finalizers):
         causes += [Cause.invalid(path, f'"{finalizer}"', why) for why in label_name_faults(finalizer)]
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if not custom and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             causes.append(Cause.invalid(f"{path}[{index}]", f'"{finalizer}"', why))
     if {"orphan", "foregroundDeletion"}.issubset(finalizers):

@@ -39,6 +39,17 @@ _IMMUTABLE = {
     "replicasets.apps": ("selector",),
     "statefulsets.apps": ("podManagementPolicy", "selector", "serviceName", "volumeClaimTemplates"),
 }
+#: Where the template of a pod is.
+_TEMPLATES = {
+    "cronjobs.batch": "spec.jobTemplate.spec.template",
+    "daemonsets.apps": "spec.template",
+    "deployments.apps": "spec.template",
+    "jobs.batch": "spec.template",
+    "podtemplates": "template",
+    "replicasets.apps": "spec.template",
+    "replicationcontrollers": "spec.template",
+    "statefulsets.apps": "spec.template",
+}
 #: What never changes, at the top: of bindings, and of config maps and secrets that are `immutable`.
 _BINDINGS = frozenset({"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"})
 _DATA = frozenset({"configmaps", "secrets"})
@@ -53,6 +64,7 @@ def object_causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]
     """
     type_ = kind_type(served)
     found = [] if type_ is None else list(_faults(obj, type_, ""))
+    found += _ephemeral_faults(served.resource.group_resource, obj, old)
     return [*found, *_changes(served.resource.group_resource, obj, old)] if old is not None else found
 
 
@@ -86,6 +98,18 @@ def _faults(value: Any, type_: FieldType, path: str) -> Iterator[Cause]:
                 keys = {key: element.get(key) for key in type_.node["x-kubernetes-list-map-keys"]}
                 yield Cause("FieldValueDuplicate", here, f"Duplicate value: {quote(keys)}")
             seen.add(step)
+
+
+def _ephemeral_faults(name: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+    """Yield where ephemeral containers are that can only be added to a pod by its subresource."""
+    if name == "pods" and old is None and (obj.get("spec") or {}).get("ephemeralContainers"):
+        yield Cause.forbidden("spec.ephemeralContainers", "cannot be set on create")
+    template: Any = obj
+    path = _TEMPLATES.get(name, "")
+    for step in path.split(".") if path else ():
+        template = (template or {}).get(step)
+    if path and ((template or {}).get("spec") or {}).get("ephemeralContainers"):
+        yield Cause.forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
 def _changes(name: str, obj: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:

@@ -54,6 +54,23 @@ def _default_template(spec: dict[str, Any]) -> None:
     default_pod_spec(template.setdefault("spec", {}))
 
 
+def _replication_controller(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels:
+        if not spec.get("selector"):
+            spec["selector"] = dict(labels)
+        if not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+    fill(spec, replicas=1)
+    if spec.get("template"):
+        _default_template(spec)
+
+
+def _pod_template(obj: dict[str, Any]) -> None:
+    _default_template(obj)
+
+
 def _pod(obj: dict[str, Any]) -> None:
     default_pod_spec(_spec(obj), in_template=False)
     align_pod_addresses(obj.get("status") or {})
@@ -174,6 +191,81 @@ def _endpoint_slice(obj: dict[str, Any]) -> None:
         fill(endpoint, conditions={})
 
 
+def _network_policy(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    for direction in ("ingress", "egress"):
+        for rule in spec.get(direction) or ():
+            for port in rule.get("ports") or ():
+                fill(port, protocol="TCP")
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _autoscaler(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    fill(spec, minReplicas=1)
+    if not spec.get("metrics") and obj.get("apiVersion") == "autoscaling/v2":
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def _limit_range(obj: dict[str, Any]) -> None:
+    for limit in _spec(obj).get("limits") or ():
+        if limit.get("type") != "Container":
+            continue
+        fill(limit, default={}, defaultRequest={})
+        fill(limit["default"], **(limit.get("max") or {}))
+        fill(limit["defaultRequest"], **limit["default"])
+        fill(limit["defaultRequest"], **(limit.get("min") or {}))
+
+
+def _webhooks(obj: dict[str, Any]) -> None:
+    for webhook in obj.get("webhooks") or ():
+        fill(
+            webhook,
+            failurePolicy="Fail",
+            matchPolicy="Equivalent",
+            namespaceSelector={},
+            objectSelector={},
+            timeoutSeconds=10,
+        )
+        if obj["kind"] == "MutatingWebhookConfiguration":
+            fill(webhook, reinvocationPolicy="Never")
+        if service := (webhook.get("clientConfig") or {}).get("service"):
+            fill(service, port=443)
+        for rule in webhook.get("rules") or ():
+            fill(rule, scope="*")
+
+
+def _policy(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    fill(spec, failurePolicy="Fail")
+    _default_matches(spec.get("matchConstraints"))
+
+
+def _policy_binding(obj: dict[str, Any]) -> None:
+    _default_matches(_spec(obj).get("matchResources"))
+
+
+def _default_matches(matches: dict[str, Any] | None) -> None:
+    if matches is None:
+        return
+    fill(matches, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
+    for field in ("resourceRules", "excludeResourceRules"):
+        for rule in matches.get(field) or ():
+            fill(rule, scope="*")
+
+
+def _api_service(obj: dict[str, Any]) -> None:
+    if service := _spec(obj).get("service"):
+        fill(service, port=443)
+
+
+def _ingress_class(obj: dict[str, Any]) -> None:
+    if parameters := _spec(obj).get("parameters"):
+        fill(parameters, scope="Cluster")
+
+
 def _secret(obj: dict[str, Any]) -> None:
     if plain := obj.pop("stringData", None):
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
@@ -217,29 +309,52 @@ def _filled(place: str, **values: Any) -> Callable[[dict[str, Any]], None]:
     return set_defaults
 
 
+_ADMISSION = "admissionregistration.k8s.io"
 _DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "apiservices.apiregistration.k8s.io": _api_service,
     "cronjobs.batch": _cron_job,
     "clusterrolebindings.rbac.authorization.k8s.io": _binding,
+    "csidrivers.storage.k8s.io": _filled(
+        "spec",
+        attachRequired=True,
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        podInfoOnMount=False,
+        requiresRepublish=False,
+        seLinuxMount=False,
+        storageCapacity=False,
+        volumeLifecycleModes=["Persistent"],
+    ),
     "daemonsets.apps": _daemon_set,
     "deployments.apps": _deployment,
     "endpoints": _endpoints,
     "endpointslices.discovery.k8s.io": _endpoint_slice,
     "events": _filled("", involvedObject={}, reportingComponent="", reportingInstance="", source={}),
-    "horizontalpodautoscalers.autoscaling": _filled("spec", minReplicas=1),
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
+    "ingressclasses.networking.k8s.io": _ingress_class,
     "jobs.batch": _job,
     "leases.coordination.k8s.io": _filled("", spec={}),
+    "limitranges": _limit_range,
+    f"mutatingadmissionpolicies.{_ADMISSION}": _policy,
+    f"mutatingadmissionpolicybindings.{_ADMISSION}": _policy_binding,
+    f"mutatingwebhookconfigurations.{_ADMISSION}": _webhooks,
     "namespaces": _namespace,
+    "networkpolicies.networking.k8s.io": _network_policy,
     "nodes": _node,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _filled("spec", persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem"),
     "pods": _pod,
+    "podtemplates": _pod_template,
     "priorityclasses.scheduling.k8s.io": _filled("", preemptionPolicy="PreemptLowerPriority"),
     "replicasets.apps": _replica_set,
+    "replicationcontrollers": _replication_controller,
     "rolebindings.rbac.authorization.k8s.io": _binding,
     "secrets": _secret,
     "services": _service,
     "statefulsets.apps": _stateful_set,
     "storageclasses.storage.k8s.io": _filled("", reclaimPolicy="Delete", volumeBindingMode="Immediate"),
+    f"validatingadmissionpolicies.{_ADMISSION}": _policy,
+    f"validatingadmissionpolicybindings.{_ADMISSION}": _policy_binding,
+    f"validatingwebhookconfigurations.{_ADMISSION}": _webhooks,
 }
 
 

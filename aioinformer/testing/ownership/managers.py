@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.resources.catalog.go_structs import go_json
+from aioinformer.testing.patches.json_patches import same
 from aioinformer.testing.schemas.field_checks import kind_type
 from aioinformer.testing.schemas.typed_fields import (
     NO_FIELDS,
@@ -326,6 +327,28 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
         old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
     ignored = ignored_fields(served, by)
     write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored))
+
+
+def keep_times(obj: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """Keep the former times of the entries if nothing else of the object changes.
+
+    Args:
+        obj: the object to store, with its owners; is changed.
+        old: the object that it replaces.
+    """
+    entries = obj["metadata"].get("managedFields")
+    former = old["metadata"].get("managedFields")
+    if entries and former and _timeless(entries) == _timeless(former) and same(_unmanaged(obj), _unmanaged(old)):
+        obj["metadata"]["managedFields"] = former
+
+
+def _timeless(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
+
+
+def _unmanaged(obj: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
 
 
 def note_owners(obj: dict[str, Any], owners: Owners) -> None:

@@ -5,15 +5,16 @@ Rules are compiled only if the rest of the schema is valid. Their cost is not li
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.cel.checking import CheckFault
 from aioinformer.testing.cel.schemas import schema_type
+from aioinformer.testing.cel.values import EvaluationError
 from aioinformer.testing.rules.rules import FieldNameError, compile_message, compile_rule, field_name
 from aioinformer.testing.schemas.structural import value_causes
+from aioinformer.testing.schemas.text_formats import schema_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,8 +92,8 @@ def _node_faults(schema: Mapping[str, Any], path: str, *, is_root: bool = False)
                 yield from _condition_faults(part, f"{path}.{keyword}")
     if "pattern" in schema:
         try:
-            re.compile(schema["pattern"])
-        except re.error as error:
+            schema_pattern(schema["pattern"])
+        except EvaluationError as error:
             why = f"must be a valid regular expression, but isn't: {error}"
             yield Cause.invalid(f"{path}.pattern", quote(schema["pattern"]), why)
     yield from _default_faults(schema, f"{path}.default")

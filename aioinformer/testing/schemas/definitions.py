@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+_APPROVED = "api-approved.kubernetes.io"
 
 
 def default_definition(obj: dict[str, Any]) -> None:
@@ -24,24 +27,20 @@ def default_definition(obj: dict[str, Any]) -> None:
         names["listKind"] = names.get("listKind") or f"{names['kind']}List"
     if not spec.get("conversion"):
         spec["conversion"] = {"strategy": "None"}
+    client = (spec["conversion"].get("webhook") or {}).get("clientConfig") or {}
+    if client.get("service") and client["service"].get("port") is None:
+        client["service"]["port"] = 443
     spec["names"] = _in_order(names, ("plural", "singular", "shortNames", "kind", "listKind", "categories"))
     obj["spec"] = _in_order(spec, ("group", "names", "scope", "versions", "conversion"))
 
 
-def check_definition(
-    obj: dict[str, Any], check: Callable[[], Iterable[Cause]], old: Mapping[str, Any] | None = None
-) -> None:
-    """Check a definition before it is stored, and record its storage version in the status.
+def note_stored_versions(obj: dict[str, Any], old: Mapping[str, Any] | None) -> None:
+    """Record the storage version of a definition in its status.
 
     Args:
         obj: the definition, with its defaults; its status is changed.
-        check: returns what is wrong with the schemas, names and versions of the definition.
-
-    Raises:
-        StatusError: 422, a part is missing or malformed, or an immutable field has changed.
     """
-    spec = obj["spec"]
-    stored = [version["name"] for version in spec.get("versions") or () if version.get("storage")]
+    stored = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
     if old is None:
         stored = stored[:1]
         obj["status"]["storedVersions"] = stored
@@ -49,13 +48,38 @@ def check_definition(
         known = (old.get("status") or {}).get("storedVersions") or ()
         stored = [*known, *(name for name in stored if name not in known)]
         obj.setdefault("status", {})["storedVersions"] = stored
-    causes = list(check())
+
+
+def naming_causes(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
+    """Return what is wrong with the name and the approval of a definition, and with changes of what is immutable."""
+    causes = list(_approval_causes(obj, old))
     if old is None:
-        causes = [*_own_name_causes(obj["metadata"]["name"], spec), *causes]
-    else:
-        causes += _change_causes(spec, old["spec"])
-    if causes:
-        raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", obj["metadata"]["name"], causes)
+        return [*_own_name_causes(str(obj["metadata"].get("name") or ""), obj["spec"]), *causes]
+    return [*causes, *_change_causes(obj["spec"], old["spec"])]
+
+
+def _approval_causes(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+    """Yield what is wrong with the approval that the groups of Kubernetes need."""
+    group = obj["spec"].get("group") or ""
+    if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
+        return
+    approval = _approval(obj)
+    if old is not None and _approval(old) == approval:
+        return
+    field = f"metadata.annotations[{_APPROVED}]"
+    see = "see https://github.com/kubernetes/enhancements/pull/1111"
+    needed = f'protected groups must have approval annotation "{_APPROVED}"'
+    if not approval:
+        yield Cause.required(field, f"{needed}, {see}")
+        return
+    url = urlsplit(approval)
+    if not approval.startswith("unapproved") and not (url.scheme and url.netloc):
+        either = 'with either a URL or a reason starting with "unapproved"'
+        yield Cause.invalid(field, quote(approval), f"{needed} {either}, {see}")
+
+
+def _approval(obj: Mapping[str, Any]) -> str:
+    return str((obj["metadata"].get("annotations") or {}).get(_APPROVED) or "")
 
 
 def _own_name_causes(name: str, spec: Mapping[str, Any]) -> Iterator[Cause]:

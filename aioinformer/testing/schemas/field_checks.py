@@ -56,8 +56,38 @@ def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: 
 
 def _check_values(served: Served, obj: dict[str, Any]) -> None:
     """Convert the values of a built-in kind; those of custom resources are checked later, with their schema."""
-    if not served.custom and (schema := kind_schema(served)) is not None:
+    if served.schema is not None:
+        from aioinformer.testing.schemas.structural import drop_nulls
+
+        drop_nulls(obj, served.schema)
+    elif not served.custom and (schema := kind_schema(served)) is not None:
         decode_values(obj, schema.schemas, schema.node)
+
+
+def check_applied(served: Served, obj: dict[str, Any]) -> None:
+    """Decode the values of a merged object of a built-in kind.
+
+    Args:
+        obj: is changed: values get the form that Go decodes.
+
+    Raises:
+        StatusError: 500, a value does not fit its field.
+    """
+    if served.custom or (schema := kind_schema(served)) is None:
+        return
+    from aioinformer.testing.schemas.structural import write_integers
+
+    write_integers(obj)  # a configuration is YAML, in which 3.0 is the integer 3
+    try:
+        decode_values(obj, schema.schemas, schema.node)
+    except FieldValueError as error:
+        resource = served.resource
+        kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+        name = f"{obj['metadata'].get('namespace', '')}/{obj['metadata'].get('name', '')}"
+        raise statuses.internal_error(
+            f"failed to convert new object ({name}; {kind}) to proper version: "
+            f"unable to convert unstructured object to {kind.removeprefix('/')}: {error}"
+        ) from None
 
 
 def check_patched(
@@ -120,13 +150,13 @@ def _normalize(obj: dict[str, Any]) -> None:
     obj.update({"kind": written.pop("kind"), "apiVersion": written.pop("apiVersion"), "metadata": metadata} | written)
 
 
-def check_schema(
+def custom_causes(
     served: Served,
     obj: dict[str, Any],
     old: Mapping[str, Any] | None,
     rule_faults: Callable[[Sequence[Cause]], Iterable[Cause]],
-) -> None:
-    """Validate a custom resource.
+) -> list[Cause]:
+    """Return what is wrong with a custom resource by its schema; nothing for other kinds.
 
     Args:
         obj: the object to store; is changed: integral numbers are written without a fraction.
@@ -135,23 +165,22 @@ def check_schema(
         rule_faults: evaluates the rules of the schema; takes the faults of the values.
 
     Raises:
-        StatusError: 422, with all faults; 501, a rule cannot be evaluated by this server.
+        StatusError: 501, a rule cannot be evaluated by this server.
     """
     if not served.custom:
-        return
+        return []
     from aioinformer.testing.schemas.structural import schema_causes, write_integers
 
     causes = [] if served.schema is None else schema_causes(obj, served.schema)
     write_integers(obj)
     if served.schema is None:
-        return
+        return []
     if causes and old is not None:
         known = schema_causes(old, served.schema)
         causes = [cause for cause in causes if cause not in known]
     if _has_rules(served):
         causes += rule_faults(causes)
-    if causes:
-        raise statuses.invalid_object(served.resource, str(obj["metadata"].get("name") or ""), causes)
+    return causes
 
 
 @lru_cache(maxsize=64)

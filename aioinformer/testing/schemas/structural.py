@@ -1,8 +1,9 @@
 """Defaults and validation of custom resources by their structural schema.
 
-Defaults come first: a missing field gets its default, then the fields in it get theirs; a null that is not allowed
-counts as missing. Then the values are validated. All faults are reported at once, with kube-openapi's messages, in the
-order of the object. Rules in CEL are evaluated elsewhere.
+Nulls come first: what a client sends is decoded, and a null that is not allowed counts as missing. A server-side apply
+merges values without decoding them, so there such a null is a fault. Then a missing field gets its default, and the
+fields in it get theirs. Then the values are validated. All faults are reported at once, with kube-openapi's messages,
+in the order of the object. Rules in CEL are evaluated elsewhere.
 
 The schema does not apply to the metadata of an object. Embedded objects must have `apiVersion` and `kind`; their
 metadata is validated as well.
@@ -11,7 +12,6 @@ metadata is validated as well.
 from __future__ import annotations
 
 import math
-import re
 from copy import deepcopy
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import labelling_causes
 from aioinformer.testing.patches.json_patches import same
-from aioinformer.testing.schemas.text_formats import is_of_format
+from aioinformer.testing.schemas.text_formats import is_of_format, schema_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -123,8 +123,17 @@ def write_integers(value: Any) -> Any:
     return value
 
 
+def drop_nulls(obj: dict[str, Any], schema: Mapping[str, Any]) -> None:
+    """Drop the nulls that a schema does not allow, unless a default takes their place.
+
+    Args:
+        obj: a custom resource; is changed.
+    """
+    _drop_nulls(obj, schema, is_object=True)
+
+
 def default_fields(obj: dict[str, Any], schema: Mapping[str, Any]) -> None:
-    """Fill in the defaults of a schema, and drop nulls that it does not allow.
+    """Fill in the defaults of a schema, also where a null is not allowed.
 
     Args:
         obj: a custom resource; is changed.
@@ -142,6 +151,26 @@ def value_causes(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
     return list(_faults(value, schema, ""))
 
 
+def _drop_nulls(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) -> None:
+    is_object = is_object or bool(schema.get("x-kubernetes-embedded-resource"))
+    if isinstance(value, list):
+        for item in value:
+            _drop_nulls(item, schema.get("items") or {})
+    elif isinstance(value, dict):
+        properties = schema.get("properties") or {}
+        others = schema.get("additionalProperties")
+        for key, inner in list(value.items()):
+            if is_object and key in _OBJECT_FIELDS:
+                continue
+            below = properties.get(key, others)
+            if not isinstance(below, dict):
+                continue
+            if inner is not None:
+                _drop_nulls(inner, below)
+            elif not below.get("nullable") and "default" not in below:
+                del value[key]
+
+
 def _default(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) -> None:
     is_object = is_object or bool(schema.get("x-kubernetes-embedded-resource"))
     if isinstance(value, list):
@@ -152,18 +181,14 @@ def _default(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) 
         for key, below in properties.items():
             if key in _OBJECT_FIELDS and is_object:
                 continue
-            if value.get(key) is None and not (key in value and below.get("nullable")):
-                value.pop(key, None)
-                if "default" in below:
-                    value[key] = deepcopy(below["default"])
+            unset = key not in value or (value[key] is None and not below.get("nullable"))
+            if unset and "default" in below:
+                value[key] = deepcopy(below["default"])
             if key in value:
                 _default(value[key], below)
         if isinstance(others, dict):
             for key in value.keys() - properties.keys():
-                if value[key] is None and not others.get("nullable"):
-                    del value[key]
-                else:
-                    _default(value[key], others)
+                _default(value[key], others)
 
 
 def _faults(value: Any, schema: Mapping[str, Any], path: str, *, is_object: bool = False) -> Iterator[Cause]:
@@ -192,7 +217,7 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[C
         yield Cause.too_long(path, most)
     elif least is not None and len(value) < least:
         yield Cause.invalid(path, quote(value), f"{path} in body should be at least {least} chars long")
-    elif pattern is not None and not re.search(pattern, value):
+    elif pattern is not None and not schema_pattern(pattern).search(value):
         yield Cause.invalid(path, quote(value), f"{path} in body should match '{pattern}'")
     if not is_of_format(value, format_ := schema.get("format", "")):
         yield wrong_type(path, format_, value)

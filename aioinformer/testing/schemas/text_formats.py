@@ -9,10 +9,15 @@ from email.utils import parseaddr
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.api.encoding import seconds
+from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.cel.expressions import compile_pattern
 from aioinformer.testing.cel.library.formats import label_faults, subdomain_faults
+from aioinformer.testing.cel.values import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from aioinformer.testing.cel.expressions import Pattern
 
 _HEX = "[0-9a-fA-F]"
 _PATTERNS = {
@@ -61,6 +66,19 @@ def _is_duration(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def schema_pattern(pattern: str) -> Pattern:
+    """Return the compiled `pattern` of a schema.
+
+    Raises:
+        EvaluationError: the pattern is invalid in Go.
+        StatusError: 501, the library for patterns is not installed.
+    """
+    try:
+        return compile_pattern(pattern)
+    except Unsupported as error:
+        raise StatusError(501, "NotImplemented", f"this server cannot check a schema: {error}") from None
 
 
 def _is_uri(text: str) -> bool:

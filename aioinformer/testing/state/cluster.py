@@ -106,6 +106,6 @@ class Cluster:
 
 def check_metadata(served: Served, metadata: Mapping[str, Any], others: Sequence[Cause] = ()) -> None:
     """Raise `StatusError` (422) if the metadata of an object are malformed, or if there are other causes."""
-    causes = [*metadata_causes(served.resource, metadata), *others]
+    causes = [*metadata_causes(served.resource, metadata, custom=served.custom), *others]
     if causes:
         raise statuses.invalid_object(served.stored_as, str(metadata.get("name") or ""), causes)

@@ -1,7 +1,8 @@
 """The work of controllers: garbage collection, namespaces, objects of definitions.
 
 One task, woken by deletions, works in small steps. An object with finalizers holds back the deletion of its namespace
-or definition; the task checks again after each deletion.
+or definition, and so do finalizers of the namespace itself; the task checks again after each removal of an object, and
+after each change of a namespace that is being deleted.
 """
 
 from __future__ import annotations
@@ -56,30 +57,39 @@ class Housekeeper:
             self._wake.clear()
             try:
                 await self._collect_garbage(garbage)
-                await self._finish_namespaces()
-                await self._finish_definitions()
+                holds_namespaces = await self._finish_namespaces()
+                holds_definitions = await self._finish_definitions()
+                self._cluster.store.awaits_removals = holds_namespaces or holds_definitions
             except Exception:
                 _log.exception("housekeeping failed; it continues with the next deletion")
 
-    async def _finish_namespaces(self) -> None:
+    async def _finish_namespaces(self) -> bool:
+        """Empty and remove the namespaces that are being deleted; return whether objects hold some of them back."""
         namespaces = self._served("", "v1", "namespaces")
+        is_held = False
         for namespace in self._deleting(namespaces):
             left = 0
             for served in self._namespaced():
                 left += await self._delete_all(served, namespace.name)
-            if left == 0 and self._is_current(namespaces, namespace):
+            is_held = is_held or left > 0
+            held_by_itself = decode(namespace.body)["metadata"].get("finalizers")
+            if left == 0 and not held_by_itself and self._is_current(namespaces, namespace):
                 self._cluster.store.remove(namespaces, namespace)
+        return is_held
 
-    async def _finish_definitions(self) -> None:
+    async def _finish_definitions(self) -> bool:
+        """Remove the definitions that are being deleted; return whether objects hold some of them back."""
         from aioinformer.testing.schemas.definitions import is_established
 
         definitions = self._served(*_CRDS)
+        is_held = False
         for definition in self._deleting(definitions):
             obj = decode(definition.body)
             spec = obj["spec"]
             version = next(version["name"] for version in spec["versions"] if version.get("storage"))
             served = self._cluster.store.registry.find(spec["group"], version, spec["names"]["plural"])
             if served is not None and is_established(obj) and await self._delete_all(served, ""):
+                is_held = True
                 continue
             if self._is_current(definitions, definition):
                 if is_established(obj):
@@ -87,6 +97,7 @@ class Housekeeper:
                 self._cluster.store.storage.drop(definition.name)
                 self._cluster.store.remove(definitions, definition)
                 self._cluster.writer.accept_names(definitions)
+        return is_held
 
     async def _collect_garbage(self, garbage: GarbageCollector) -> None:
         steps = 0

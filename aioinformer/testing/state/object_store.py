@@ -28,6 +28,7 @@ class ObjectStore:
         on_cleanup_needed: called after a change that needs further steps.
         dependents: the index of owner references.
         garbage_candidates: the queue of the garbage collector.
+        awaits_removals: whether objects hold back the deletion of their namespace or definition.
     """
 
     def __init__(self, registry: Registry, storage: Storage) -> None:
@@ -37,6 +38,7 @@ class ObjectStore:
         self.on_cleanup_needed: Callable[[], None] = lambda: None
         self.dependents = Dependents(storage)
         self.garbage_candidates: deque[Place] = deque()
+        self.awaits_removals = False
 
     def collection(self, served: Served) -> Collection:
         """Return the objects of a resource."""
@@ -108,8 +110,8 @@ class ObjectStore:
         owned = self.dependents.of(record.uid)
         self.dependents.forget(place)
         waiting = self._owners(record)
-        if owned or waiting:
-            self.garbage_candidates.extend((*owned, *waiting))
+        self.garbage_candidates.extend((*owned, *waiting))
+        if owned or waiting or self.awaits_removals:
             self.on_cleanup_needed()
         return last
 

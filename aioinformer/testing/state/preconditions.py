@@ -98,16 +98,15 @@ def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[
     ]
 
 
-def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Refuse new finalizers on an object that is being deleted."""
+def new_finalizer_causes(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+    """Return what is wrong with new finalizers: an object that is being deleted takes none."""
     if "deletionTimestamp" not in old:
-        return
+        return []
     added = [name for name in metadata.get("finalizers") or () if name not in (old.get("finalizers") or ())]
-    if added:
-        why = f"no new finalizers can be added if the object is being deleted, found new finalizers {quote(added)}"
-        raise statuses.invalid_object(
-            served.stored_as, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)]
-        )
+    if not added:
+        return []
+    why = f"no new finalizers can be added if the object is being deleted, found new finalizers {quote(added)}"
+    return [Cause.forbidden("metadata.finalizers", why)]
 
 
 def _wrong_uid(sent: str, stored: str) -> str:

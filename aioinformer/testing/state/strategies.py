@@ -20,7 +20,14 @@ _WITH_GENERATION = frozenset({
     "pods", "podtemplates", "replicationcontrollers", "daemonsets.apps", "deployments.apps", "replicasets.apps",
     "statefulsets.apps", "cronjobs.batch", "jobs.batch", "customresourcedefinitions.apiextensions.k8s.io",
     "endpointslices.discovery.k8s.io", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io",
-    "poddisruptionbudgets.policy",
+    "poddisruptionbudgets.policy", "ingressclasses.networking.k8s.io",
+    "flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
 })  # fmt: skip
 #: Updates ignore the spec.
 _IMMUTABLE_SPEC = frozenset({"namespaces"})

@@ -13,23 +13,31 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
-from aioinformer.testing.api.validation import metadata_causes
-from aioinformer.testing.ownership.managers import Manager, note_owners, track
-from aioinformer.testing.schemas.definitions import check_definition, default_definition, establish, is_established
-from aioinformer.testing.schemas.field_checks import check_object, check_schema, fill_defaults
-from aioinformer.testing.state.cluster import check_metadata
+from aioinformer.testing.api.validation import metadata_causes, warn_of_finalizers
+from aioinformer.testing.ownership.managers import Manager, keep_times, note_owners, track
+from aioinformer.testing.schemas.definitions import (
+    default_definition,
+    establish,
+    is_established,
+    naming_causes,
+    note_stored_versions,
+)
+from aioinformer.testing.schemas.field_checks import check_applied, check_object, custom_causes, fill_defaults
 from aioinformer.testing.state.preconditions import (
     check_deletion,
-    check_finalizers,
     check_name,
     check_namespace,
     check_preconditions,
     checked_metadata,
+    new_finalizer_causes,
 )
 from aioinformer.testing.state.strategies import prepare_create, prepare_update
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.api.statuses import Cause
     from aioinformer.testing.ownership.managers import Owners
     from aioinformer.testing.state.admission import Admission
     from aioinformer.testing.state.cluster import Cluster
@@ -100,13 +108,18 @@ class Writer:
         if name:
             metadata["name"] = name
         metadata["uid"] = self._cluster.naming.uid()
-        causes = self._admission.validate(served, obj, None, whole=whole) if _has_specification(served) else ()
-        check_metadata(served, metadata, causes)
+        causes = metadata_causes(served.resource, metadata, custom=served.custom)
+        if _has_specification(served):
+            causes += self._admission.validate(served, obj, None, whole=whole)
+            _refuse(served, name, causes)
         metadata["creationTimestamp"] = self._cluster.now()
         prepare_create(served, obj, self._preparing(served))
-        if served.resource.group_resource == _CRD:
-            check_definition(obj, lambda: self._admission.validate(served, obj, None))
-        check_schema(served, obj, None, lambda causes: self._admission.validate(served, obj, None, causes=causes))
+        if served.custom:
+            # A client cannot set the status of a new object, but the defaults of its schema do.
+            fill_defaults(served, obj)
+        _refuse(served, name, [*causes, *self._schema_causes(served, obj, None)])
+        if served.custom:
+            warn_of_finalizers(metadata, None)
         if (there := self._store.find(served, namespace, name)) is not None:
             going = b'"deletionTimestamp"' in there.body and "deletionTimestamp" in decode(there.body)["metadata"]
             raise statuses.already_exists(served.resource, name, going=going)
@@ -156,7 +169,6 @@ class Writer:
         self._fill_defaults(served, obj)
         asked = obj["metadata"].get("managedFields")
         prepare_update(served, obj, old, subresource, self._preparing(served))
-        check_schema(served, obj, old, lambda causes: self._admission.validate(served, obj, old, causes=causes))
         metadata = obj["metadata"]
         causes = check_deletion(metadata, old["metadata"])
         if _has_specification(served):
@@ -165,17 +177,20 @@ class Writer:
             metadata.pop(field, None)
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
-        if wrong := [*metadata_causes(served.resource, metadata), *causes]:
-            raise statuses.invalid_object(served.stored_as, name, wrong)
-        check_finalizers(served, metadata, old["metadata"])
-        if served.resource.group_resource == _CRD and not subresource:
-            check_definition(obj, lambda: self._admission.validate(served, obj, old), old)
+        causes += metadata_causes(served.resource, metadata, custom=served.custom)
+        causes += new_finalizer_causes(metadata, old["metadata"])
+        if served.custom or not subresource:
+            causes += self._schema_causes(served, obj, old)
+        _refuse(served, name, causes)
+        if served.custom:
+            warn_of_finalizers(metadata, old["metadata"])
         metadata["resourceVersion"] = str(record.version)
         if owners is None:
             metadata["managedFields"] = asked
             track(served, old, obj, by or _own_manager(served, subresource), self._cluster.now())
         else:
             note_owners(obj, owners)
+        keep_times(obj, old)
         body = encode_object(obj, custom=served.custom)
         gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         if served.resource.group_resource == "namespaces":
@@ -188,6 +203,8 @@ class Writer:
             return body
         changed = self._store.commit(served, "MODIFIED", obj, record, encoded=body)
         self._store.add_garbage_candidate(served, changed, metadata)
+        if served.resource.group_resource == "namespaces" and "deletionTimestamp" in metadata:
+            self._store.on_cleanup_needed()
         if served.resource.group_resource == _CRD and not subresource and is_established(obj):
             self._store.registry.define(obj)
         return changed.body
@@ -217,6 +234,7 @@ class Writer:
             raise statuses.not_found(served.resource, name)
         live = None if record is None else decode(served.body(record.body))
         merged, owners = applied(served, live, config, by, self._cluster.now(), force=force)
+        check_applied(served, merged)
         if record is None:
             return self.create(served, namespace, merged, owners=owners, dry_run=dry_run, whole=whole), True
         body = self.update(
@@ -247,6 +265,13 @@ class Writer:
             self._store.registry.define(obj)
         self._store.commit(served, "MODIFIED", obj, self._store.get(served, "", obj["metadata"]["name"]))
 
+    def _schema_causes(self, served: Served, obj: dict[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
+        """Return what is wrong with a custom resource by its schema, or with a definition."""
+        if served.resource.group_resource == _CRD:
+            note_stored_versions(obj, old)
+            return [*naming_causes(obj, old), *self._admission.validate(served, obj, old)]
+        return custom_causes(served, obj, old, lambda causes: self._admission.validate(served, obj, old, causes=causes))
+
     def _preparing(self, served: Served) -> Admission | None:
         """Return what prepares an object. Custom resources need no preparation, so nothing is loaded for them."""
         return None if served.custom else self._admission
@@ -264,8 +289,14 @@ class Writer:
             default_definition(obj)
 
 
+def _refuse(served: Served, name: str, causes: list[Cause]) -> None:
+    """Raise `StatusError` (422) with all causes, if there are any."""
+    if causes:
+        raise statuses.invalid_object(served.stored_as, name, causes)
+
+
 def _has_specification(served: Served) -> bool:
-    """Return whether a built-in kind is checked by its specification; definitions are checked by `check_definition`."""
+    """Return whether a kind is built in, and not that of definitions."""
     return not served.custom and served.resource.group_resource != _CRD
 
 

@@ -11,7 +11,7 @@ import pytest
 from aioinformer.testing import ApiServer, StatusError
 from aioinformer.testing.api.statuses import warning_headers
 from aioinformer.testing.schemas.openapi_v3 import custom_documents
-from aioinformer.testing.schemas.structural import default_fields, schema_causes
+from aioinformer.testing.schemas.structural import default_fields, drop_nulls, schema_causes
 from tests.real.kubectl.objects import WIDGETS as SIZED
 from tests.real.kubectl.objects import widget as sized
 from tests.support.api import DEFINITION, DEFINITIONS, WIDGETS, Api
@@ -121,7 +121,6 @@ SCHEMA: dict[str, Any] = {
     [
         ({}, {"enum": "a"}),
         ({"enum": None}, {"enum": "a"}),
-        ({"bool": None}, {"enum": "a"}),
         ({"nullable": None}, {"enum": "a", "nullable": None}),
         ({"obj": {"y": {}}}, {"enum": "a", "obj": {"x": 3, "y": {"z": "zz"}}}),
         ({"map": [{"k": "a"}, {"k": "b", "n": 2}]}, {"enum": "a", "map": [{"k": "a", "n": 1}, {"k": "b", "n": 2}]}),
@@ -130,6 +129,22 @@ SCHEMA: dict[str, Any] = {
 def test_defaults_are_applied_at_any_depth(spec: dict[str, Any], expected: Any) -> None:
     obj = widget("w", spec=deepcopy(spec))
     default_fields(obj, SCHEMA)
+    assert obj["spec"] == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"bool": None}, {}),
+        ({"enum": None}, {"enum": None}),  # its default takes the place
+        ({"nullable": None}, {"nullable": None}),
+        ({"obj": {"y": None}}, {"obj": {}}),
+        ({"map": [{"k": None, "n": None}]}, {"map": [{"n": None}]}),
+    ],
+)
+def test_decoding_drops_nulls_that_are_not_allowed(spec: dict[str, Any], expected: Any) -> None:
+    obj = widget("w", spec=deepcopy(spec))
+    drop_nulls(obj, SCHEMA)
     assert obj["spec"] == expected
 
 

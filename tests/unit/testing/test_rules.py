@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from aioinformer.testing.cel.checking import CheckFault
+from aioinformer.testing.cel.expressions import compile_pattern
 from aioinformer.testing.cel.programs import compile_expression
 from aioinformer.testing.cel.types import DYN
 from aioinformer.testing.cel.values import EvaluationError, Unsupported
@@ -41,13 +43,19 @@ def test_syntax_error_has_its_position(source: str) -> None:
         compile_expression(source, {"self": DYN})
 
 
-@pytest.mark.parametrize("pattern", [r"\\p{L}", r"\\Qa\\E", "(?U)a+"])
-def test_unsupported_patterns_are_reported(pattern: str) -> None:
-    with pytest.raises(Unsupported, match="the pattern"):
-        value(f"self.matches('{pattern}')", "a")
+@pytest.mark.parametrize("pattern", [r"\\p{L}", r"\\Qa\\E", "(?U)a+", "^(?i)A$", "(?<n>a)", r"[[:alpha:]]\\z"])
+def test_patterns_of_go_are_matched(pattern: str) -> None:
+    assert value(f"self.matches('{pattern}')", "a")
 
 
-@pytest.mark.parametrize("pattern", ["a(?=b)", "(?<!a)b", r"(a)\\1", "(", "[", "*"])
+def test_missing_library_of_patterns_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    compile_pattern.cache_clear()
+    with pytest.raises(Unsupported, match=r"google-re2.*aioinformer\[testing\]"):
+        value("self.matches('a')", "a")
+
+
+@pytest.mark.parametrize("pattern", ["a(?=b)", "(?<!a)b", r"(a)\\1", "(", "[", "*", r"\\C"])
 def test_patterns_that_go_rejects_are_errors(pattern: str) -> None:
     with pytest.raises(EvaluationError, match="error parsing regexp"):
         value(f"'ab'.matches(self + '{pattern}')", "")
