@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.controller.answers import StatusAnswers
     from aioinformer.controller.inputs.mapping import Input
     from aioinformer.errors import DecodeError
     from aioinformer.leaderelection.elector import Term
@@ -50,6 +51,10 @@ class Context(Protocol):
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger that adds the controller and the key to each line."""
+
+    @property
+    def status_answers(self) -> StatusAnswers:
+        """What the server has answered to earlier writes of statuses."""
 
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key."""
@@ -186,6 +191,11 @@ class Request(Generic[T_co]):
         if self._client is None:
             self._client = self._context.client(self.key)
         return self._client
+
+    @property
+    def status_answers(self) -> StatusAnswers:
+        """What the server has answered to earlier writes of statuses. For `set_status`."""
+        return self._context.status_answers
 
     def lister(self, resource: Resource[R] | Input[R]) -> Lister[R]:
         """Return the lister of a resource that the controller has as an input.

@@ -11,6 +11,7 @@ import msgspec
 
 from aioinformer import Client, Resource
 from aioinformer.controller import Request
+from aioinformer.controller.answers import StatusAnswers
 from aioinformer.models import core_v1
 from aioinformer.resources import object_name
 
@@ -86,6 +87,7 @@ class Bench:
         self.server = server
         self.resource = resource
         self.events: list[tuple[str, str, str]] = []
+        self.status_answers = StatusAnswers()
         self._client = client
         self._informers: dict[str, SharedIndexInformer[Any]] = {}
 

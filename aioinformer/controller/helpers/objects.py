@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -49,7 +48,6 @@ def as_stored(request: Request[Any]) -> Any:
     return view
 
 
-@cache
 def _undecoded(resource: Resource[Any]) -> Resource[Any]:
     return msgspec.structs.replace(resource, decoder=None)
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from datetime import UTC, datetime
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -22,15 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from aioinformer.client.changes.conditions import Condition
+    from aioinformer.controller.answers import StatusAnswers
     from aioinformer.controller.request import Request
     from aioinformer.resources.resource import Resource
-    from aioinformer.transport import Transport
 
 T = TypeVar("T")
 
-#: For how many objects, and for how many seconds, to remember what the server has stored instead of what was sent.
-_OBJECTS: Final = 4096
-_SECONDS: Final = 600.0
 #: `set_status` fills them in: other values of them alone are no reason for a write.
 _FILLED_IN: Final = ("observedGeneration", "lastTransitionTime")
 
@@ -74,7 +68,7 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
     if request.object is None:
         raise UsageError(f"set_status: {request.key} is gone; return from the reconciler if request.object is None")
     generation = metadata_field(metadata_of(request.object), "generation", "generation")
-    known = _known.setdefault(request.client.transport, _Known())
+    known = request.status_answers
     status = _Status(conditions, members, generation, known)
     cached = as_stored(request)
     document = document_of(cached)
@@ -97,7 +91,7 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
     return written
 
 
-async def _write(request: Request[Any], start: Any, status: _Status, known: _Known) -> Any:
+async def _write(request: Request[Any], start: Any, status: _Status, known: StatusAnswers) -> Any:
     """Write the status as a subresource or as a part of the object, and return the object.
 
     The answer shows whether that was right. If not, the server is asked which one it is, and the other one is written.
@@ -131,32 +125,6 @@ async def _write(request: Request[Any], start: Any, status: _Status, known: _Kno
     raise failure
 
 
-class _Answer(NamedTuple):
-    """Path -> what was sent of an object, and what the server has stored instead, None for nothing."""
-
-    generation: int | None
-    until: float
-    members: dict[tuple[str, ...], tuple[Any, Any]]
-
-
-class _Known:
-    """What the answers of a server have shown: of resources, and of the objects written last, by uid."""
-
-    def __init__(self) -> None:
-        self.served: dict[str, Resource[Any]] = {}
-        self.answers: OrderedDict[str, _Answer] = OrderedDict()
-
-    def answer(self, metadata: Mapping[str, Any]) -> _Answer:
-        """Return what is known of this generation of an object."""
-        found = self.answers.get(metadata.get("uid") or "")
-        if found is None or found.generation != metadata.get("generation") or found.until < monotonic():
-            return _Answer(metadata.get("generation"), monotonic() + _SECONDS, {})
-        return found
-
-
-_known: WeakKeyDictionary[Transport, _Known] = WeakKeyDictionary()
-
-
 class _Status:
     """The status to be written.
 
@@ -165,7 +133,7 @@ class _Status:
     """
 
     def __init__(
-        self, conditions: Sequence[Condition], members: Mapping[str, Any], generation: int | None, known: _Known
+        self, conditions: Sequence[Condition], members: Mapping[str, Any], generation: int | None, known: StatusAnswers
     ) -> None:
         self.uid = ""
         self._conditions = conditions
@@ -204,7 +172,7 @@ class _Status:
         if is_same(wanted, known):  # the most frequent case
             return obj
         stored = _by_path(wanted)  # what the server would store, by what it has stored before
-        for path, (sent, answered) in self._known.answer(document.get("metadata") or {}).members.items():
+        for path, (sent, answered) in self._known.of(document.get("metadata") or {}).members.items():
             if path in stored and (path[-1] in _FILLED_IN or is_same(stored[path], sent)):
                 stored[path] = answered
         if is_same(_stated(stored), _stated(_by_path(known))):
@@ -215,15 +183,10 @@ class _Status:
     def note_answer(self, stored: Any) -> None:
         """Note what the server has stored otherwise than it was sent. The client logs the warnings of the server."""
         document = document_of(stored)
-        metadata, known = document["metadata"], self._known.answers
         sent, found = (_by_path(each) for each in (self._sent, document.get("status") or {}))
         other = {path: (value, found.get(path)) for path, value in sent.items() if not is_same(value, found.get(path))}
         if other:
-            noted = self._known.answer(metadata)
-            known[metadata["uid"]] = noted._replace(members={**noted.members, **other})
-            known.move_to_end(metadata["uid"])
-            if len(known) > _OBJECTS:
-                known.popitem(last=False)
+            self._known.note(document["metadata"], other)
 
 
 def _by_path(status: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aioinformer.client.client import Client
     from aioinformer.client.targets import Target
     from aioinformer.concurrency import Root
+    from aioinformer.controller.answers import StatusAnswers
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.controller.running.settings import Services
@@ -72,6 +73,10 @@ class RequestContext(msgspec.Struct, eq=False):
         if self._log is None:  # most attempts log nothing
             self._log = RequestLog(_log, subject_of(self.name, self.attempt.run.key))
         return self._log
+
+    @property
+    def status_answers(self) -> StatusAnswers:
+        return self.services.status_answers
 
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key, and refuses them once the right to write is lost.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from aioinformer.backoff import BackoffOptions
+from aioinformer.controller.answers import StatusAnswers
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.leaderelection.leadership import LeaderElection
@@ -127,6 +128,7 @@ class Services(msgspec.Struct, frozen=True):
         membership: in the ring of the manager; None without one.
         select_slots: waits until the caches have the objects of the slots of this replica; None without a ring.
         guarded_threads: the threads of attempts that need the leadership or a slot, by the futures of their ends.
+        status_answers: what the server has answered to writes of statuses.
     """
 
     settings: Settings
@@ -138,3 +140,4 @@ class Services(msgspec.Struct, frozen=True):
     membership: Membership | None = None
     select_slots: Callable[[], Coroutine[Any, Any, None]] | None = None
     guarded_threads: dict[asyncio.Future[None], GuardedThread] = msgspec.field(default_factory=dict)
+    status_answers: StatusAnswers = msgspec.field(default_factory=StatusAnswers)

@@ -186,7 +186,7 @@ async def test_dropped_member_is_sent_again(dropped: Bench, change: str, monkeyp
         dropped.server.patch("widgets", "web", {"spec": {"size": 5}})
     if change == "time":
         later = monotonic() + 601
-        monkeypatch.setattr("aioinformer.controller.helpers.status.monotonic", lambda: later)
+        monkeypatch.setattr("aioinformer.controller.answers.monotonic", lambda: later)
     assert await patches(dropped, name, replicas=value) == 1
     assert dropped.widget(name)["status"]["replicas"] == value
 
