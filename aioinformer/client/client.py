@@ -18,6 +18,7 @@ from aioinformer.resources.discovery import Discovery
 from aioinformer.resources.resource import path_segment
 from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.resources.scopes import check_namespace
+from aioinformer.resources.types_of_objects import declared_type, type_of
 from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ class Client(Accessors):
         A resource that is not built in is found by discovery, once for each client.
 
         Args:
-            obj: a view, a mapping with the keys of the JSON, or an object with the attributes `api_version` and `kind`.
+            obj: a view, a mapping with the keys of the JSON, an object with the attributes `api_version` and `kind`, or
+                one of a class of `custom_resource`, which is then the class of what is returned.
             decoder: as for `resource`.
 
         Raises:
@@ -160,10 +162,11 @@ class Client(Accessors):
         """
         if isinstance(obj, View):
             return self.resource(obj._resource, decoder)
-        get = obj.get if hasattr(obj, "keys") else lambda name: getattr(obj, name, None)
-        api_version, kind = get("apiVersion") or getattr(obj, "api_version", None), get("kind")
-        if not (isinstance(api_version, str) and isinstance(kind, str) and api_version and kind):
+        api_version, kind = type_of(obj)
+        if not api_version:
             raise UsageError(f"{type(obj).__name__} does not state apiVersion and kind; use client.resource(resource)")
+        if decoder is None and declared_type(type(obj))[0]:
+            decoder = type(obj)
         group, _, version = api_version.rpartition("/")
         found = catalog.by_kind(group, version, kind) or await self._discovered(group, version, kind)
         return self.resource(found, decoder)

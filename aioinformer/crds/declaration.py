@@ -12,6 +12,7 @@ from aioinformer.crds.structural import find, structural
 from aioinformer.crds.types import schema_of
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources.resource import Resource
+from aioinformer.resources.types_of_objects import declare_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -177,6 +178,7 @@ def custom_resource(
         others=tuple(others),
     )
     _check_versions(found)
+    declare_class(cls, found.api_version, kind, first=storage)
     return found
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from aioinformer.errors import UsageError
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.resources.keys import DeletedFinalStateUnknown, metadata_field, metadata_of, object_name
+from aioinformer.resources.types_of_objects import type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ def get_reference(obj: Any) -> ObjectReference:
 
     Args:
         obj: an object of the cache, a tombstone, a model of kubernetes_asyncio, a mapping with `apiVersion` and `kind`,
-            or a reference, which is returned unchanged.
+            an object of a class of `custom_resource`, or a reference, which is returned unchanged.
 
     Raises:
         UsageError: the kind of the object is unknown.
@@ -71,10 +69,11 @@ def get_reference(obj: Any) -> ObjectReference:
         raise UsageError("obj: expected an object of the API or an ObjectReference, not the text of a key")
     metadata = metadata_of(obj)
     namespace, name = object_name(obj)
-    api_version, kind = _type_of(obj)
+    api_version, kind = type_of(obj)
     if not api_version or not kind:
         raise UsageError(
-            f"{type(obj).__name__} {name} has no kind: set apiVersion and kind, or pass an ObjectReference"
+            f"{type(obj).__name__} {name} has no kind: set apiVersion and kind, make its resource with "
+            "custom_resource(), or pass an ObjectReference; a reconciler has one in request.reference"
         )
     return ObjectReference(
         api_version,
@@ -98,18 +97,3 @@ def get_partial_reference(obj: Any, field_path: str) -> ObjectReference:
         KeyFuncError: the object has no name.
     """
     return replace(get_reference(obj), field_path=field_path)
-
-
-def _type_of(obj: Any) -> tuple[str, str]:
-    api_version, kind = getattr(obj, "api_version", None), getattr(obj, "kind", None)
-    if isinstance(obj, Mapping):
-        api_version, kind = obj.get("apiVersion") or api_version, obj.get("kind") or kind
-    if api_version and kind:
-        return str(api_version), str(kind)
-    return _types_of_models().get(type(obj).__name__, ("", ""))
-
-
-@cache
-def _types_of_models() -> dict[str, tuple[str, str]]:
-    """Return API version and kind by model: models of kubernetes_asyncio often have neither set."""
-    return {each.model: (each.api_version, each.kind) for each in BUILTIN_RESOURCES if each.model}

@@ -25,6 +25,7 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
+from aioinformer.resources.types_of_objects import type_of
 from aioinformer.workqueue.parallelizer import parallelize
 
 if TYPE_CHECKING:
@@ -308,10 +309,7 @@ class _Owner:
 
 
 def _resource_of(obj: Any, resources: Iterable[Resource[Any]]) -> Resource[Any]:
-    if isinstance(obj, Mapping) and not isinstance(obj, View):
-        stated = obj.get("apiVersion"), obj.get("kind")
-    else:
-        stated = getattr(obj, "api_version", None), getattr(obj, "kind", None)
+    stated = type_of(obj)
     for each in resources:
         if (each.api_version, each.kind) == stated:
             return each

@@ -27,6 +27,7 @@ from aioinformer.client import (
     set_condition,
     set_controller_reference,
 )
+from aioinformer.crds import custom_resource
 from aioinformer.errors import OptionError
 from aioinformer.resources.references import ObjectReference
 from tests.support.bench import CONFIG_MAPS, WIDGETS, WithUUID, definition
@@ -274,6 +275,24 @@ async def test_model_of_ones_own_keeps_what_it_does_not_know(client: Client, edi
     new = await settings.edit(old, lambda each: msgspec.structs.replace(each, data={"x": "2"}))
     assert (type(new), new.data) == (Settings, {"x": "2"})
     assert (await client.core.v1.configmaps.get("a")).metadata.labels == {"a": "b"}
+
+
+class Size(msgspec.Struct, frozen=True):
+    size: int = 1
+
+
+class Sized(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: Size = Size()
+
+
+async def test_client_edits_objects_of_declared_classes(client: Client, edits: Client) -> None:
+    sized = custom_resource(Sized, "example.com", "v1")
+    await client.apply_all([sized.crd()])
+    made = await edits.resource(sized).create({"metadata": {"name": "a"}})
+    await edits.resource(sized).patch("a", {"metadata": {"labels": {"a": "b"}}})
+    edited = await edits.edit(made, lambda each: evolve(each, "spec.size", each.spec.size + 1))
+    assert (type(edited), edited.spec) == (Sized, Size(2))
 
 
 # Mistakes.

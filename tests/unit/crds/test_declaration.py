@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer import Resource, UsageError
 from aioinformer.cli.projects.definitions import breaks, spec_differences
+from aioinformer.client import set_controller_reference
 from aioinformer.crds import Column, Scale, custom_resource
 from aioinformer.errors import OptionError
+from aioinformer.models import ObjectMeta
+from aioinformer.resources.references import ObjectReference, get_reference
 from tests.support.declared_classes import OldWebsite, Tenant, Website
 
 OLD = custom_resource(OldWebsite, "example.com", "v1beta1", kind="Website", storage=False, deprecated="use v1")
@@ -169,3 +173,37 @@ def test_other_scope_and_names_break() -> None:
         "spec.scope: changed from Namespaced to Cluster: it is another resource",
         "spec.names.shortNames: web removed",
     ]
+
+
+# The kind of an object, by its class.
+
+
+class Named(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+
+
+def test_objects_of_the_class_have_its_kind() -> None:
+    custom_resource(Named, "example.com", "v1beta1", storage=False)
+    custom_resource(Named, "example.com", "v1")
+    custom_resource(Named, "example.com", "v2", storage=False)
+    owner = Named(ObjectMeta(name="o", namespace="ns", uid="u"))
+    assert get_reference(owner) == ObjectReference("example.com/v1", "Named", "o", "ns", "u")
+    made: dict[str, Any] = {"metadata": {"name": "c", "namespace": "ns"}}
+    child = set_controller_reference(made, owner)
+    (reference,) = child["metadata"]["ownerReferences"]
+    assert (reference["apiVersion"], reference["kind"], reference["uid"]) == ("example.com/v1", "Named", "u")
+
+
+class Derived(Named, frozen=True):
+    """Not declared, though its base is."""
+
+
+def test_class_of_no_kind_or_of_several_is_an_error_with_the_remedy() -> None:
+    custom_resource(Named, "example.com", "v1")
+    with pytest.raises(UsageError, match=r"Derived o has no kind: .* custom_resource\(\), or pass an ObjectReference"):
+        get_reference(Derived(ObjectMeta(name="o")))
+    both = msgspec.defstruct("Both", [("metadata", ObjectMeta)])
+    custom_resource(both, "example.com", "v1")
+    custom_resource(both, "example.com", "v1", kind="Other")
+    with pytest.raises(UsageError, match=r"Both is the class of Both.example.com and Other.example.com"):
+        get_reference(both(ObjectMeta(name="o")))
