@@ -180,12 +180,17 @@ class DecodeError(AioinformerError):
     Attributes:
         key: `namespace/name` of the object, "" if that could not be read.
         version: its resourceVersion, "" if that could not be read.
+        fields: path of each field that the class refuses -> why; {} if they are not known. Of several, a class of
+            msgspec names the first one that it reads.
     """
 
-    def __init__(self, message: str, *, key: str = "", version: str = "") -> None:
+    def __init__(
+        self, message: str, *, key: str = "", version: str = "", fields: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.key = key
         self.version = version
+        self.fields: Mapping[str, str] = fields or {}
 
 
 class FrameTooLarge(DecodeError):

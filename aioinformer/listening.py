@@ -149,7 +149,8 @@ class _Connection(asyncio.Protocol):
             transport.abort()
             return
         self._transport = transport
-        transport.set_write_buffer_limits(0)  # so `pause_writing` is called for all that the client does not take
+        # So `pause_writing` is called if the client does not take what is sent; for 0, TLS would do so at every write.
+        transport.set_write_buffer_limits(high=1, low=0)
         self.limit_reading(HEADER, "a header", since=self._accepted)
         self._http.connection_made(transport)
 

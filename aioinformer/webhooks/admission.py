@@ -15,7 +15,8 @@ import msgspec
 
 from aioinformer.client.changes.carrying import json_patch
 from aioinformer.client.changes.patches import changed_members, document_of, merge_patch
-from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
+from aioinformer.crds import CustomResource
+from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.serving import Answer, answer_asgi
@@ -77,6 +78,7 @@ class Admission:
         self._errors = RepeatedErrors(_log)
         #: The caches that the functions read, by `gvr`; None while the manager does not run.
         self._informers: dict[str, SharedIndexInformer[Any]] | None = None
+        self._is_own: Callable[[str], bool] = lambda manager: False
 
     def declare(self, hook: Hook[Any]) -> None:
         """Add a function.
@@ -99,9 +101,13 @@ class Admission:
         found = (hook for _, hooks in sorted(self._hooks.items()) for hook in hooks.values())
         return list(dict.fromkeys(found))
 
-    def attach(self, informers: ControllerInformers) -> None:
-        """Acquire the caches that the functions read. Start them afterwards."""
-        self._informers = {}
+    def attach(self, informers: ControllerInformers, is_own: Callable[[str], bool]) -> None:
+        """Acquire the caches that the functions read. Start them afterwards.
+
+        Args:
+            is_own: whether a field manager is one of this manager's controllers.
+        """
+        self._informers, self._is_own = {}, is_own
         for hook in self.hooks():
             for gvr, resource in hook.reads.items():
                 if gvr not in self._informers:
@@ -168,10 +174,11 @@ class Admission:
             raise UsageError(f"manager {self._name} does not run")
         for gvr in hook.reads:
             await self._informers[gvr].wait_for_sync()
-        request = AdmissionRequest(hook, sent, self._informers)
+        is_own = sent.options is not None and self._is_own(sent.options.field_manager)
+        request = AdmissionRequest(hook, sent, self._informers, is_own=is_own)
         try:
-            if request.operation != "delete":
-                _check_decodes(request)
+            if request.operation != "delete" and _passes_undecoded(hook, sent, request):
+                return _response(sent, warnings=request.warnings)
             result = await hook.function(request)
         except Denied as refusal:
             return _response(sent, allowed=False, status=_status(hook, sent, refusal), warnings=request.warnings)
@@ -242,12 +249,23 @@ class Admitting:
         return declare
 
 
-def _check_decodes(request: AdmissionRequest[Any]) -> None:
-    """Refuse an object that its class refuses. Defaults are set before the server validates the schema."""
+def _passes_undecoded(hook: Hook[Any], sent: SentRequest, request: AdmissionRequest[Any]) -> bool:
+    """Return whether a request passes without the function, since the class refuses its object.
+
+    Raises:
+        Denied: the class refuses the object, and so it is refused.
+    """
     try:
         request.object  # noqa: B018 - decodes it
-    except DecodeError as error:
-        raise Denied(str(error)) from error
+    except Denied:
+        if request.operation == "update" and (fields := hook.forgiven_fields(sent)):
+            named = ", ".join(fields)
+            request.warn(f"{named}: the class refuses it, but it is unchanged, so {hook.path} is skipped")
+            return True
+        if hook.purpose == "default" and isinstance(hook.resource, CustomResource):
+            return True  # the schema of the class refuses it next, with all causes
+        raise
+    return False
 
 
 def _patch(hook: Hook[Any], sent: bytes, obj: Any, result: Any) -> list[dict[str, Any]]:

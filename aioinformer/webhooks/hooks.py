@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -9,9 +10,10 @@ import msgspec
 
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.client.bodies import decode
-from aioinformer.errors import AioinformerError, OptionError, UsageError
+from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.functions import async_function, function_name
 from aioinformer.resources.resource import Resource
+from aioinformer.webhooks.ratcheting import forgiven_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -23,6 +25,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 NULL: Final = b"null"
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 Operation: TypeAlias = Literal["create", "update", "delete"]
 Purpose: TypeAlias = Literal["default", "validate"]
@@ -74,6 +77,12 @@ class User(msgspec.Struct, frozen=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
+class SentOptions(msgspec.Struct, rename="camel"):
+    """The options of the client in a request."""
+
+    field_manager: str = ""
+
+
 class SentRequest(msgspec.Struct, rename="camel"):
     """The request in an AdmissionReview."""
 
@@ -87,6 +96,7 @@ class SentRequest(msgspec.Struct, rename="camel"):
     object: msgspec.Raw = msgspec.Raw(NULL)
     old_object: msgspec.Raw = msgspec.Raw(NULL)
     dry_run: bool | None = None
+    options: SentOptions | None = None
 
 
 class AdmissionRequest(Generic[T]):
@@ -105,38 +115,57 @@ class AdmissionRequest(Generic[T]):
         warnings: see `warn`.
     """
 
-    def __init__(self, hook: Hook[T], sent: SentRequest, informers: Mapping[str, SharedIndexInformer[Any]]) -> None:
+    def __init__(
+        self,
+        hook: Hook[T],
+        sent: SentRequest,
+        informers: Mapping[str, SharedIndexInformer[Any]],
+        *,
+        is_own: bool = False,
+    ) -> None:
         self.resource = hook.resource
         self.operation: Operation = sent.operation.lower()  # type: ignore[assignment]
         self.subresource, self.namespace, self.name = sent.sub_resource, sent.namespace, sent.name
         self.user, self.dry_run = sent.user_info, bool(sent.dry_run)
         self.warnings: list[str] = []
         self._hook, self._sent, self._informers = hook, sent, informers
+        self._is_own = is_own
 
     @cached_property
     def object(self) -> T:
         """The object as it is to be stored; for a delete, the object that is deleted.
 
         Raises:
-            DecodeError: the class of the resource refuses it. For a create or update, this has refused the request
-                before the function is called.
+            Denied: the class of the resource refuses it, with the field. For a create or update, this has refused the
+                request before the function is called.
         """
-        body = self._sent.old_object if self.operation == "delete" else self._sent.object
-        return decode(bytes(body), self._hook.objects)
+        return self._decoded(self._sent.old_object if self.operation == "delete" else self._sent.object)
 
     @cached_property
     def old(self) -> T | None:
         """The stored object; None for a create.
 
         Raises:
-            DecodeError: the class of the resource refuses it.
+            Denied: the class of the resource refuses it, with the field. Unless the function catches it, the request
+                is refused.
         """
-        body = bytes(self._sent.old_object)
-        return None if body == NULL else decode(body, self._hook.objects)
+        return None if bytes(self._sent.old_object) == NULL else self._decoded(self._sent.old_object)
+
+    def _decoded(self, body: msgspec.Raw) -> T:
+        try:
+            return decode(bytes(body), self._hook.objects)
+        except DecodeError as error:
+            refused = {field: f"the class refuses it: {why}" for field, why in error.fields.items()}
+            raise Denied(refused or str(error)) from error
 
     def warn(self, text: str) -> None:
-        """Send a warning to the client, which kubectl prints. Keep it below 120 characters."""
-        self.warnings.append(text)
+        """Send a warning to the client, which kubectl prints. Keep it below 120 characters.
+
+        Line breaks and other control characters, with which the API server would drop it, become spaces. The own
+        writes of the manager's controllers get no warnings.
+        """
+        if not self._is_own:
+            self.warnings.append(_CONTROL.sub(" ", text))
 
     def lister(self, resource: Resource[R]) -> Lister[R]:
         """Return the lister of a resource that the function reads, whose cache has synced.
@@ -185,6 +214,11 @@ class Hook(Generic[T]):
     def path(self) -> str:
         """The end of the path of its URL: "validate/widgets.example.com"."""
         return f"{self.purpose}/{self.resource.group_resource}"
+
+    def forgiven_fields(self, sent: SentRequest) -> list[str]:
+        """Return the fields that the class refuses in an update that passes without the function; [] for none."""
+        status_apart = "status" in self.resource.subresources
+        return forgiven_fields(bytes(sent.object), bytes(sent.old_object), self.objects, status_apart=status_apart)
 
     def __str__(self) -> str:
         return f"{self.purpose} of {self.resource.gvr} by {function_name(self.function)}"

@@ -51,6 +51,27 @@ def refusal(error: BaseException) -> str:
     return _cut(_of_pydantic(error) or type(error).__name__)
 
 
+def refused_fields(error: BaseException) -> dict[str, str]:
+    """Return which fields were refused: {"spec.size": "Expected `int`, got `str`"}.
+
+    Returns:
+        The fields for errors of msgspec, which names the first one only, and of pydantic; {} if they are not known.
+    """
+    if isinstance(error, msgspec.ValidationError):
+        text, _, path = _of_msgspec(error).rpartition(" at ")
+        field = path.removeprefix("key in ").removeprefix("$").removeprefix(".")
+        if missing := re.fullmatch(r"Object missing required field `([^`]*)`", text):
+            field, text = f"{field}.{missing[1]}".removeprefix("."), "is required"
+        return {field: text} if field else {}
+    found: dict[str, str] = {}
+    for each in _details(error) or ():
+        field = "".join(_step(step) for step in each["loc"]).removeprefix(".")
+        if not field:
+            return {}
+        found.setdefault(field, each["type"])
+    return found
+
+
 def is_validation(error: BaseException) -> bool:
     """Return whether an error means that data does not fit a model, so that its text may quote the data."""
     return isinstance(error, msgspec.ValidationError) or _details(error) is not None

@@ -27,7 +27,7 @@ from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.read_failures import count_failed_read
 from aioinformer.cache.objects.record import Part, Record, decode_at_once, decode_record, undecodable
-from aioinformer.cache.objects.refusals import refusal
+from aioinformer.cache.objects.refusals import refusal, refused_fields
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
 from aioinformer.resources.catalog import by_kind
@@ -56,19 +56,20 @@ def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
     body = record.recall()
     if body is not None:
         return body
+    fields: Mapping[str, str]
     try:
         body = decode(record.json)
     except MemoryError:
         raise  # not the object's fault
     except DecodeError as error:
-        reason = str(error)
+        reason, fields = str(error), error.fields
     except Exception as error:
-        reason = f"the decoder refuses it: {refusal(error)}"
+        reason, fields = f"the decoder refuses it: {refusal(error)}", refused_fields(error)
     else:
         record.remember(body)
         return body
     # Raised outside the handler: as its context, a model's error would show the values that it quotes.
-    raise DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
+    raise DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version, fields=fields)
 
 
 def failed_read(record: Record, reason: str) -> DecodeError:

@@ -111,6 +111,11 @@ def creator_of(manager: str) -> str:
     return f"{manager.encode()[:_LONGEST].decode(errors='ignore')}:created-"
 
 
+def writes_as(manager: str, name: str) -> bool:
+    """Return whether a field manager is that of the applies of `manager`, or one of its creations."""
+    return name == manager or name.startswith(creator_of(manager))
+
+
 def union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of both of two sets."""
     return {name: union(one.get(name, {}), other.get(name, {})) for name in (*one, *other)}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
+from aioinformer.client.changes.ownership import writes_as
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, create_task, running_loop, shielded
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, readiness
@@ -272,13 +273,17 @@ class Session:
         while self._declared:
             await self._attach(self._declared.pop(0))
         stack.push_async_callback(settings.admission.detach, self.informers)
-        settings.admission.attach(self.informers)
+        settings.admission.attach(self.informers, self._writes_as)
         self.informers.start()
         if settings.webhooks is not None and not settings.dry_run:
             from aioinformer.webhooks.server import serving
 
             client = Client(transport)
             await stack.enter_async_context(serving(settings.webhooks, settings.admission, client, settings.grace))
+
+    def _writes_as(self, name: str) -> bool:
+        """Return whether a field manager is that of a controller."""
+        return any(writes_as(each, name) for each in self.controllers)
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         settings = self._settings

@@ -121,6 +121,22 @@ async def test_handshake_has_a_deadline() -> None:
         assert await seconds_until_closed(reader) < 5
 
 
+@pytest.mark.usefixtures("short")
+async def test_kept_connections_stay_with_tls(caplog: pytest.LogCaptureFixture) -> None:
+    authority, context, trusting = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(trusting)
+    async with listening(respond, 1000, "127.0.0.1", 0, what="it", remedy="", most=4, tls=context) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.number, ssl=trusting)
+        for _ in range(3):
+            writer.write(WHOLE)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            await reader.readexactly(2)
+            await asyncio.sleep(0.4)
+        writer.close()
+    assert caplog.text == ""
+
+
 async def test_connections_without_a_request_are_closed_first() -> None:
     async with serving(most=3) as port, connected(port.number, WHOLE) as (kept, writer):
         await kept.readuntil(b"\r\n\r\n")

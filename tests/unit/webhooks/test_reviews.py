@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aioinformer import Resource, UsageError, evolve
-from aioinformer.controller import Manager
+from aioinformer.controller import Manager, Request
 from aioinformer.errors import OptionError
 from aioinformer.webhooks import AdmissionRequest, Denied, User
 from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
@@ -206,8 +206,49 @@ async def test_object_that_the_class_refuses_is_invalid(manager: Manager) -> Non
     async with manager:
         found = await response(manager.admission, VALIDATE, review(widget(size="big")))
         assert (found["allowed"], found["status"]["code"]) == (False, 422)
-        assert "$.spec.size" in found["status"]["message"]
+        reason = "the class refuses it: Expected `int`, got `str`"
+        assert found["status"]["message"] == f'Widget.example.com "a" is invalid: spec.size: {reason}'
+        cause = {"reason": "FieldValueInvalid", "message": reason, "field": "spec.size"}
+        assert found["status"]["details"]["causes"] == [cause]
         assert (await response(manager.admission, VALIDATE, review(widget(), widget(size="big"))))["allowed"]
+
+
+@pytest.mark.behaviour("C-131")
+@pytest.mark.parametrize(("reads", "allowed"), [(False, True), (True, False)])
+async def test_delete_of_an_object_that_the_class_refuses(manager: Manager, reads: bool, allowed: bool) -> None:
+    @manager.validate(WIDGETS, operations=["delete"])
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        assert not reads or request.old is request.object
+
+    async with manager:
+        found = await response(manager.admission, VALIDATE, review(None, widget(size="big")))
+    assert found["allowed"] is allowed
+    if not allowed:
+        assert found["status"]["details"]["causes"][0]["field"] == "spec.size"
+
+
+async def test_warning_is_one_line(manager: Manager) -> None:
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        request.warn("two\r\nlines\tand a bell \x07")
+
+    async with manager:
+        found = await response(manager.admission, VALIDATE, review(widget()))
+    assert found["warnings"] == ["two lines and a bell  "]
+
+
+async def test_own_writes_get_no_warnings(manager: Manager) -> None:
+    @manager.controller(CONFIG_MAPS)
+    async def maps(request: Request[Any]) -> None: ...
+
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        request.warn("careful")
+
+    async with manager:
+        for name, expected in (("maps", []), ("maps:created-0123", []), ("kubectl", ["careful"])):
+            sent = review(widget(), options={"kind": "CreateOptions", "fieldManager": name})
+            assert (await response(manager.admission, VALIDATE, sent)).get("warnings", []) == expected
 
 
 @pytest.mark.behaviour("C-129")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -40,6 +41,7 @@ class WriteOptions(NamedTuple):
         directive: what to do about unknown and repeated fields: "Ignore", "Warn" or "Strict".
         force: let an apply take fields from other managers.
         whole: require all required fields; always true for clients.
+        sent: what webhooks see of them: those that the client has sent.
     """
 
     by: Manager
@@ -47,6 +49,7 @@ class WriteOptions(NamedTuple):
     dry_run: bool = False
     force: bool = False
     whole: bool = True
+    sent: Mapping[str, Any] = MappingProxyType({})
 
 
 def write_options(
@@ -64,7 +67,12 @@ def write_options(
     name = manager_name(query.get("fieldManager", ""), request.headers.get("User-Agent", ""))
     by = Manager(name, "Apply" if applies else "Update", served.resource.api_version, target.subresource)
     directive = query.get("fieldValidation", "") or "Warn"
-    return WriteOptions(by, directive, "dryRun" in query, query.get("force", "") in _TRUE)
+    sent: dict[str, Any] = {
+        option: query[option] for option in ("fieldManager", "fieldValidation") if query.get(option)
+    }
+    if "dryRun" in query:
+        sent["dryRun"] = [query["dryRun"]]
+    return WriteOptions(by, directive, "dryRun" in query, query.get("force", "") in _TRUE, sent=sent)
 
 
 def dry_run_faults(query: Mapping[str, str]) -> Iterator[Cause]:

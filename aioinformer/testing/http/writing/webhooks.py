@@ -49,6 +49,7 @@ class Write(NamedTuple):
 
     Attributes:
         name: "" if the server generates it.
+        options: those that the client has sent.
     """
 
     served: Served
@@ -57,6 +58,7 @@ class Write(NamedTuple):
     subresource: str
     operation: str
     dry_run: bool
+    options: Mapping[str, Any]
 
 
 class _Call(NamedTuple):
@@ -119,7 +121,8 @@ class Webhooks:
         for _ in range(_ATTEMPTS):
             record = store.find(served, namespace, name) if name else None
             body, created = plain(True)
-            write = Write(served, namespace, name, subresource, "CREATE" if created else "UPDATE", options.dry_run)
+            operation = "CREATE" if created else "UPDATE"
+            write = Write(served, namespace, name, subresource, operation, options.dry_run, options.sent)
             old = None if record is None else seen(decode(served.body(record.body)))
             sent = decode(body)
             owners = read_owners(sent["metadata"]) or {}
@@ -160,7 +163,8 @@ class Webhooks:
             StatusError: a webhook has refused it, or has failed.
         """
         if record is not None and served.resource.group != _GROUP:
-            write = Write(served, record.namespace, record.name, "", "DELETE", dry_run)
+            sent = {"dryRun": ["All"]} if dry_run else {}
+            write = Write(served, record.namespace, record.name, "", "DELETE", dry_run, sent)
             old = decode(served.body(record.body))
             await self._mutated(write, None, old)
             await self._validate(write, None, old)
@@ -334,7 +338,11 @@ def _review(form: Served, write: Write, user: dict[str, Any], obj: Any, old: Any
         "object": _converted(obj, write.served, form),
         "oldObject": _converted(old, write.served, form),
         "dryRun": write.dry_run,
-        "options": {"kind": f"{write.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"},
+        "options": {
+            "kind": f"{write.operation.capitalize()}Options",
+            "apiVersion": "meta.k8s.io/v1",
+            **write.options,
+        },
     }
     if write.subresource:
         request |= {"subResource": write.subresource, "requestSubResource": write.subresource}
