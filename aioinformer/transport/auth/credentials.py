@@ -218,35 +218,35 @@ async def _connect_to_context(found: Context, max_requests: int | None) -> Conne
 
 def _access_of(found: Context) -> Access:
     return Access(
-        server=str(found.cluster["server"]).rstrip("/"),
+        server=found.cluster["server"].rstrip("/"),
         tls=tls_of(found),
         credentials=_credentials_of(found),
         authenticates=True,
         headers=_impersonation(found),
-        proxy=proxy_of(Secret(str(found.cluster.get("proxy-url") or "")), f"{found.cluster_where}.proxy-url"),
+        proxy=proxy_of(Secret(found.cluster.get("proxy-url", "")), f"{found.cluster_where}.proxy-url"),
     )
 
 
 def _credentials_of(found: Context) -> Credentials:
     """Return the source of the user's credentials. A token precedes a plugin, as in client-go."""
     user, where = found.user, found.where
+    if user.get("token") and (flaw := bearer_flaw(user["token"])) is not None:
+        raise UsageError(f"{where}.token {flaw}; log in again")
     if user.get("tokenFile"):
-        file = TokenFile(str(user["tokenFile"]))
+        file = TokenFile(user["tokenFile"], fallback=_bearer(user))
         try:
             file.check()
         except UsageError as error:
             raise UsageError(f"{where}.tokenFile: {error}") from error
         return file
     if user.get("token"):
-        if (flaw := bearer_flaw(str(user["token"]))) is not None:
-            raise UsageError(f"{where}.token {flaw}; log in again")
-        return FixedCredentials(Credential(authorization=f"Bearer {str(user['token']).strip()}"))
-    if isinstance(user.get("exec"), dict):
+        return FixedCredentials(_bearer(user))
+    if "exec" in user:
         from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
 
         return ExecCredentials(exec_plugin(user["exec"], found.cluster, where))
     provider = user.get("auth-provider")
-    if isinstance(provider, dict):
+    if provider is not None:
         if provider.get("name") != "oidc":
             raise UsageError(
                 f"{where}.auth-provider {provider.get('name')!r} is not supported; kubectl no longer supports it "
@@ -254,16 +254,20 @@ def _credentials_of(found: Context) -> Credentials:
             )
         from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
 
-        settings = provider.get("config")
         store = TokenStore(found.user_file, found.user_name)
-        return OIDCCredentials(oidc_provider(settings if isinstance(settings, dict) else {}, where), store)
+        return OIDCCredentials(oidc_provider(provider.get("config", {}), where), store)
     if user.get("username"):
         return FixedCredentials(Credential(authorization=_basic(user)))
     return FixedCredentials()
 
 
+def _bearer(user: Mapping[str, Any]) -> Credential:
+    """Return the credential of the field `token`, an empty one if there is none."""
+    return Credential(f"Bearer {user['token'].strip()}" if user.get("token") else "")
+
+
 def _basic(user: Mapping[str, Any]) -> str:
-    return "Basic " + b64encode(f"{user['username']}:{user.get('password') or ''}".encode()).decode()
+    return "Basic " + b64encode(f"{user['username']}:{user.get('password', '')}".encode()).decode()
 
 
 def _impersonation(found: Context) -> PrivateHeaders:
@@ -271,12 +275,12 @@ def _impersonation(found: Context) -> PrivateHeaders:
     user = found.user
     headers = PrivateHeaders()
     if user.get("as"):
-        headers["Impersonate-User"] = str(user["as"])
+        headers["Impersonate-User"] = user["as"]
     if user.get("as-uid"):
-        headers["Impersonate-Uid"] = str(user["as-uid"])
-    for group in user.get("as-groups") or ():
-        headers.add("Impersonate-Group", str(group))
-    for name, values in (user.get("as-user-extra") or {}).items():
+        headers["Impersonate-Uid"] = user["as-uid"]
+    for group in user.get("as-groups", ()):
+        headers.add("Impersonate-Group", group)
+    for name, values in user.get("as-user-extra", {}).items():
         for value in values:
-            headers.add(f"Impersonate-Extra-{quote(str(name), safe='')}", str(value))
+            headers.add(f"Impersonate-Extra-{quote(name, safe='')}", value)
     return headers

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_INTERACTIVE_MODES = ("", "Never", "IfAvailable", "Always")
 _EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -36,8 +37,8 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
     """Read the `exec` section of a kubeconfig's user.
 
     Args:
-        settings: the section, its paths absolute.
-        cluster: the cluster's section, for plugins with `provideClusterInfo`.
+        settings: the section, its paths absolute, with the types of `kubeconfig_fields`.
+        cluster: the cluster's section, for plugins with `provideClusterInfo`; as `settings`.
         where: "kubeconfig FILE: users[NAME]", for messages.
 
     Raises:
@@ -47,11 +48,11 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
     if (mistake := _mistake(settings)) is not None:
         raise UsageError(f"{where}.exec.{mistake}")
     return ExecPlugin(
-        command=str(settings["command"]),
-        args=tuple(map(str, settings.get("args") or ())),
+        command=settings["command"],
+        args=tuple(settings.get("args", ())),
         env=_variables(settings),
-        api_version=str(settings["apiVersion"]),
-        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") else None,
+        api_version=settings["apiVersion"],
+        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") is True else None,
     )
 
 
@@ -152,8 +153,8 @@ class ExecCredentials(RenewedCredentials):
 
 def _mistake(settings: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a section and what to do, None if nothing is. Never raises: arguments may be secret."""
-    command = settings.get("command")
-    if not isinstance(command, str) or not command:
+    command = settings.get("command", "")
+    if not command:
         return "command is missing; name the program that prints the credentials"
     version = settings.get("apiVersion")
     if version not in _VERSIONS:
@@ -163,20 +164,20 @@ def _mistake(settings: Mapping[str, Any]) -> str | None:
             "interactiveMode is Always, but plugins get no terminal; "
             "use a plugin that needs none, with IfAvailable or Never"
         )
-    args, env = settings.get("args") or [], settings.get("env") or []
-    if not isinstance(args, list):
-        return "args must be a list of strings"
-    if not isinstance(env, list) or not all(isinstance(item, dict) and "name" in item for item in env):
-        return "env must be a list of names and values"
+    if settings.get("interactiveMode", "") not in _INTERACTIVE_MODES:
+        return f"interactiveMode must be one of {', '.join(filter(None, _INTERACTIVE_MODES))}"
+    for index, item in enumerate(settings.get("env", ())):
+        if not item.get("name"):
+            return f"env[{index}].name is missing; name the variable"
     if shutil.which(command, path=_variables(settings).get("PATH", os.environ.get("PATH"))) is None:
         hint = settings.get("installHint")
-        remedy = str(hint).strip() if hint else "install it, or correct the name"
+        remedy = hint.strip() if hint else "install it, or correct the name"
         return f"command {command!r} is not an executable in PATH; {remedy}"
     return None
 
 
 def _variables(settings: Mapping[str, Any]) -> dict[str, str]:
-    return {str(item["name"]): str(item.get("value") or "") for item in settings.get("env") or ()}
+    return {item["name"]: item.get("value", "") for item in settings.get("env", ())}
 
 
 def _expiry(timestamp: str) -> float | str | None:
@@ -204,7 +205,7 @@ def _cluster_info(cluster: Mapping[str, Any], where: str) -> dict[str, Any]:
                 f"{where}: the cluster's certificate-authority {authority} cannot be read: {error.strerror}; "
                 "name a readable file of PEM certificates"
             ) from error
-    for extension in cluster.get("extensions") or ():
-        if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
+    for extension in cluster.get("extensions", ()):
+        if extension.get("name") == _EXTENSION:
             info["config"] = extension.get("extension")
     return info

@@ -1,8 +1,9 @@
 """Read and merge kubeconfig files, and look up a context.
 
-Merging follows kubectl: the first file wins for entries of the same name and for `current-context`, and files that do
-not exist are skipped. Paths are relative to the file that contains them. Errors name the file and the field, but quote
-no values, because these files contain secrets.
+Files are read as kubectl reads them: the first document of each counts, and fields have types (`kubeconfig_fields`).
+The first file wins for entries of the same name and for `current-context`, and files that do not exist are skipped.
+Paths are relative to the file that contains them. What kubectl refuses as contradictory is refused. Errors name the
+file and the field, but quote no values, because these files contain secrets.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
+from aioinformer.transport.auth.kubeconfig_fields import typed
 from aioinformer.transport.auth.secret import PrivateDict, Secret, private
 from aioinformer.transport.failures import os_reason
 from aioinformer.transport.session import TLS
@@ -76,9 +78,12 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
         if (content := read_kubeconfig(path)) is None:
             continue
         read.append(path)
-        current = current or str(content.get("current-context") or "")
+        fields = typed(content)
+        if isinstance(fields, str):
+            raise UsageError(f"kubeconfig {path}: {fields}")
+        current = current or fields.get("current-context", "")
         for kind, entries in merged.items():
-            for entry_name, body in _entries(content, kind, path):
+            for entry_name, body in _entries(fields, kind, path).items():
                 entries.setdefault(entry_name, (body, path))
     files = ", ".join(map(str, read))
     wanted = name or current
@@ -90,7 +95,8 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
     if wanted not in merged["contexts"]:
         raise UsageError(f"kubeconfig {files}: context {wanted!r} does not exist; name one of: {known}")
     context, path = merged["contexts"][wanted]
-    cluster_name, user_name = str(context.get("cluster") or ""), str(context.get("user") or "")
+    cluster_name = context.get("cluster", "")
+    user_name = context.get("user", "")
     cluster, cluster_file = merged["clusters"].get(cluster_name, (PrivateDict(), path))
     if not cluster.get("server"):
         raise UsageError(
@@ -103,19 +109,22 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
             "add the user, or correct the name"
         )
     user, user_file = merged["users"].get(user_name, (PrivateDict(), path))
-    return Context(
+    found = Context(
         name=wanted,
-        namespace=str(context.get("namespace") or "default"),
+        namespace=context.get("namespace") or "default",
         cluster=cluster,
         user=user,
         user_name=user_name,
         user_file=user_file,
         cluster_where=f"kubeconfig {cluster_file}: clusters[{cluster_name}]",
     )
+    if (contradiction := _contradiction(found)) is not None:
+        raise UsageError(contradiction)
+    return found
 
 
 def tls_of(found: Context) -> TLS:
-    """Return the TLS settings of a context. Data precedes files, as in client-go.
+    """Return the TLS settings of a context.
 
     Raises:
         UsageError: a field with data is not base64. The message names it, and quotes no content.
@@ -125,7 +134,7 @@ def tls_of(found: Context) -> TLS:
         certificate_authority=cluster.get("certificate-authority") or None,
         client_certificate=user.get("client-certificate") or None,
         client_key=user.get("client-key") or None,
-        verify=not cluster.get("insecure-skip-tls-verify"),
+        verify=cluster.get("insecure-skip-tls-verify") is not True,
         server_name=cluster.get("tls-server-name") or None,
         certificate_authority_data=_pem(cluster, "certificate-authority-data", found.cluster_where),
         client_certificate_data=_pem(user, "client-certificate-data", found.where),
@@ -144,14 +153,14 @@ def _decoded(section: Mapping[str, Any], name: str) -> Secret | None:
     """Return the text, None if it is not base64. Never raises: local variables hold the text."""
     try:
         # What is not ASCII can only be a comment.
-        return Secret(b64decode("".join(str(section.get(name) or "").split()), validate=True).decode("ascii", "ignore"))
+        return Secret(b64decode("".join(section.get(name, "").split()), validate=True).decode("ascii", "ignore"))
     except ValueError as error:
         error.__traceback__ = None
         return None
 
 
 def read_kubeconfig(path: Path) -> PrivateDict | None:
-    """Return the content of a file, {} if it is empty, None if it does not exist.
+    """Return the content of a file as it is, {} if it is empty, None if it does not exist.
 
     Raises:
         UsageError: the file cannot be read or is not a kubeconfig.
@@ -191,24 +200,40 @@ def _parsed(path: Path) -> PrivateDict | OSError | str | None:
     return PrivateDict(private(content))
 
 
-def _entries(content: Mapping[str, Any], kind: str, path: Path) -> Iterable[tuple[str, PrivateDict]]:
-    if (flaw := _flaw(content, kind)) is not None:
-        raise UsageError(f"kubeconfig {path}: {flaw}")
-    for entry in content.get(kind) or ():
-        body = entry.get(_BODIES[kind]) or PrivateDict()
-        yield str(entry["name"]), _with_absolute_paths(body, kind, path)
+def _entries(fields: Mapping[str, Any], kind: str, path: Path) -> dict[str, PrivateDict]:
+    """Return the entries of a list by name. Those without a name cannot be referred to."""
+    found: dict[str, PrivateDict] = {}
+    for entry in fields.get(kind, ()):
+        name = entry.get("name", "")
+        if name in found:
+            raise UsageError(f"kubeconfig {path}: {kind}[{name}] is there twice; remove one of the entries")
+        found[name] = _with_absolute_paths(entry.get(_BODIES[kind]) or PrivateDict(), kind, path)
+    found.pop("", None)
+    return found
 
 
-def _flaw(content: Mapping[str, Any], kind: str) -> str | None:
-    """Return what is wrong with a list of entries, None if nothing is. Never raises: misplaced values may be secret."""
-    entries = content.get(kind) or []
-    if not isinstance(entries, list):
-        return f"{kind} must be a list"
-    for index, entry in enumerate(entries):
-        if not isinstance(entry, dict) or not entry.get("name"):
-            return f"{kind}[{index}].name is missing; give the entry a name"
-        if not isinstance(entry.get(_BODIES[kind]) or {}, dict):
-            return f"{kind}[{entry['name']}].{_BODIES[kind]} must be a mapping"
+def _contradiction(found: Context) -> str | None:
+    """Return which fields contradict each other, and the remedy; None if no fields do. Never raises: it has secrets."""
+    cluster, user = found.cluster, found.user
+    for where, section, name in (
+        (found.cluster_where, cluster, "certificate-authority"),
+        (found.where, user, "client-certificate"),
+        (found.where, user, "client-key"),
+    ):
+        if section.get(name) and section.get(f"{name}-data"):
+            return f"{where} has both {name} and {name}-data; remove one of them"
+    if cluster.get("insecure-skip-tls-verify") is True:
+        for name in ("certificate-authority", "certificate-authority-data"):
+            if cluster.get(name):
+                return f"{found.cluster_where} has both insecure-skip-tls-verify: true and {name}; remove one of them"
+    if user.get("token") and (user.get("username") or user.get("password")):
+        return f"{found.where} has both token and username or password; remove one of them"
+    if "exec" in user and "auth-provider" in user:
+        return f"{found.where} has both exec and auth-provider; remove one of them"
+    if not user.get("as"):
+        for name in ("as-uid", "as-groups", "as-user-extra"):
+            if user.get(name):
+                return f"{found.where}.{name} needs a user to impersonate; set as, too"
     return None
 
 
@@ -217,14 +242,15 @@ def _with_absolute_paths(body: PrivateDict, kind: str, path: Path) -> PrivateDic
     body = PrivateDict(body)
     for name in _PATHS[kind]:
         if body.get(name):
-            body[name] = str(folder / str(body[name]))
+            body[name] = str(folder / body[name])
+    if kind != "users":
+        return body
     plugin = body.get("exec")
-    if kind == "users" and isinstance(plugin, dict) and os.sep in str(plugin.get("command") or ""):
-        body["exec"] = PrivateDict(plugin, command=str(folder / str(plugin["command"])))
+    if plugin is not None and os.sep in plugin.get("command", ""):
+        body["exec"] = PrivateDict(plugin, command=str(folder / plugin["command"]))
     provider = body.get("auth-provider")
-    if kind == "users" and isinstance(provider, dict) and isinstance(provider.get("config"), dict):
+    if provider is not None and (authority := provider.get("config", {}).get("idp-certificate-authority")):
         settings = PrivateDict(provider["config"])
-        if settings.get("idp-certificate-authority"):
-            settings["idp-certificate-authority"] = str(folder / str(settings["idp-certificate-authority"]))
+        settings["idp-certificate-authority"] = str(folder / authority)
         body["auth-provider"] = PrivateDict(provider, config=settings)
     return body

@@ -179,7 +179,7 @@ class TokenStore:
             UsageError: as `read_kubeconfig`.
         """
         settings = self._settings(read_kubeconfig(self._path) or {})
-        return Tokens(str(settings.get("id-token") or ""), str(settings.get("refresh-token") or ""))
+        return Tokens(_text(settings, "id-token"), _text(settings, "refresh-token"))
 
     def save(self, tokens: Tokens) -> None:
         """Write tokens to the file. It is replaced as a whole, and keeps its permissions.
@@ -211,6 +211,11 @@ class TokenStore:
                 if isinstance(config, dict):
                     return config
         return {}
+
+
+def _text(settings: Mapping[str, Any], name: str) -> str:
+    found = settings.get(name)
+    return found if isinstance(found, str) else ""
 
 
 def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:

@@ -25,29 +25,47 @@ class TokenFile(RenewedCredentials):
 
     Args:
         path: the file. White space around the token is ignored.
+        fallback: the credential to use as long as the file has never been readable, an empty one for none.
         interval: seconds after which the file is read again even if it seems unchanged.
         now: a monotonic clock, in seconds.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, interval: float = 60.0, now: Callable[[], float] = time.monotonic
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fallback: Credential | None = None,
+        interval: float = 60.0,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(now=now, pause=0.0)
         self._path = Path(path)
+        self._fallback = fallback or Credential()
+        self._was_read = False
         self._interval = interval
         self._stamp: object = None
         self._read_at = 0.0
 
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
-        self._stamp, self._read_at = stamp_of(self._path), self._now()
-        return self._read(), None
+        self._stamp = stamp_of(self._path)
+        self._read_at = self._now()
+        try:
+            found = self._read()
+        except TransportError:
+            if self._was_read or not self._fallback.authorization:
+                raise
+            return self._fallback, None
+        self._was_read = True
+        return found, None
 
     def check(self) -> None:
         """Read the file, to find mistakes before the first request.
 
         Raises:
-            UsageError: the file does not contain a token.
+            UsageError: the file does not contain a token, and there is no fallback.
         """
+        if self._fallback.authorization:
+            return
         try:
             self._read()
         except TransportError as error:

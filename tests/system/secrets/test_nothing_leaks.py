@@ -250,16 +250,17 @@ async def test_watch_command_hides_secret_data(tmp_path: Path) -> None:
 
 def test_kubeconfig_objects_hide_credentials(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443"}}],
-        "users": [{"name": "u", "user": {"token": TOKEN, "password": CONTENT, "client-key-data": ENCODED}}],
-    }
-    file.write_text(json.dumps(content))
-    context = load_context([file], None)
-    for thing in (context, copy(context)):
-        for text in spellings(thing):
-            assert_silent(text)
+    for user in ({"token": TOKEN, "client-key-data": ENCODED}, {"username": "u", "password": CONTENT}):
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443"}}],
+            "users": [{"name": "u", "user": user}],
+        }
+        file.write_text(json.dumps(content))
+        context = load_context([file], None)
+        for thing in (context, copy(context)):
+            for text in spellings(thing):
+                assert_silent(text)

@@ -64,19 +64,22 @@ def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
         "client-certificate": "me.crt",
         "tokenFile": "/run/token",
         "exec": {"command": "./bin/plugin"},
-        "auth-provider": {"name": "oidc", "config": {"idp-certificate-authority": "idp.crt"}},
     }
+    provider = {"auth-provider": {"name": "oidc", "config": {"idp-certificate-authority": "idp.crt"}}}
     content = kubeconfig(
         clusters=[{"name": "c", "cluster": {"server": "https://one", "certificate-authority": "pki/ca.crt"}}],
-        users=[{"name": "u", "user": users}],
+        users=[{"name": "u", "user": users}, {"name": "other", "user": provider}],
     )
-    found = load_context([write(tmp_path / "folder" / "config", content)])
+    content["contexts"].append({"name": "two", "context": {"cluster": "c", "user": "other"}})
+    path = write(tmp_path / "folder" / "config", content)
+    found = load_context([path])
     folder = tmp_path / "folder"
     assert found.cluster["certificate-authority"] == str(folder / "pki/ca.crt")
     assert found.user["client-certificate"] == str(folder / "me.crt")
     assert found.user["tokenFile"] == "/run/token"
     assert found.user["exec"]["command"] == str(folder / "bin/plugin")
-    assert found.user["auth-provider"]["config"]["idp-certificate-authority"] == str(folder / "idp.crt")
+    other = load_context([path], "two").user
+    assert other["auth-provider"]["config"]["idp-certificate-authority"] == str(folder / "idp.crt")
 
 
 def test_plugin_without_path_is_looked_up_by_name(tmp_path: Path) -> None:
@@ -89,10 +92,11 @@ def test_plugin_without_path_is_looked_up_by_name(tmp_path: Path) -> None:
     [
         ("users: [s3cret", "is not YAML in line 1; correct it"),
         ("- s3cret", "is not a kubeconfig"),
-        (kubeconfig(contexts={}), "has no contexts; name another file"),
+        (kubeconfig(contexts=None), "has no contexts; name another file"),
+        (kubeconfig(contexts={}), "contexts must be a list, not a mapping"),
         (kubeconfig(clusters="s3cret"), "clusters must be a list"),
-        (kubeconfig(clusters=[{"cluster": "s3cret"}]), r"clusters\[0\]\.name is missing"),
-        (kubeconfig(users=[{"name": "u", "user": "s3cret"}]), r"users\[u\]\.user must be a mapping"),
+        (kubeconfig(clusters=[{"cluster": "s3cret"}]), r"clusters\[0\] must be a mapping, not a text"),
+        (kubeconfig(users=[{"name": "u", "user": "s3cret"}]), r"users\[u\] must be a mapping"),
         (kubeconfig(users=[]), r"contexts\[one\]\.user is 'u', but this user does not exist"),
         (kubeconfig(clusters=[]), r"clusters\[c\]\.server is missing"),
         (kubeconfig(**{"current-context": ""}), "current-context is not set; name one of the contexts: one"),
@@ -107,6 +111,41 @@ def test_invalid_kubeconfig_names_file_field_and_remedy(tmp_path: Path, content:
     assert str(path) in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("section", "fields", "message"),
+    [
+        (
+            "cluster",
+            {"insecure-skip-tls-verify": "false"},
+            r"clusters\[c\]\.insecure-skip-tls-verify must be true or false",
+        ),
+        ("cluster", {"insecure-skip-tls-verify": 0}, r"clusters\[c\]\.insecure-skip-tls-verify must be true or false"),
+        ("user", {"token": 1234}, r"users\[u\]\.token must be a text, not a number; quote it"),
+        ("user", {"exec": {"provideClusterInfo": "no"}}, r"users\[u\]\.exec\.provideClusterInfo must be true or false"),
+        ("user", {"as-groups": "s3cret"}, r"users\[u\]\.as-groups must be a list, not a text"),
+        ("user", {"username": "s3cret"}, r"users\[u\] has both token and username or password; remove one"),
+        (
+            "cluster",
+            {"certificate-authority": "a", "certificate-authority-data": "YQ=="},
+            "has both certificate-authority and",
+        ),
+        (
+            "cluster",
+            {"insecure-skip-tls-verify": True, "certificate-authority": "a"},
+            "insecure-skip-tls-verify: true and",
+        ),
+    ],
+)
+def test_wrong_field_is_named(tmp_path: Path, section: str, fields: dict[str, Any], message: str) -> None:
+    content = kubeconfig()
+    content[f"{section}s"][0][section].update(fields)
+    path = write(tmp_path / "config", content)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_context([path])
+    assert str(path) in str(caught.value)
+    assert "s3cret" not in str(caught.value)
 
 
 _LEVELS = range(1, 30)
@@ -174,6 +213,16 @@ async def test_missing_token_file_leaves_the_last_token(tmp_path: Path) -> None:
     await file.current()
     path.unlink()
     assert (await file.current()).authorization == "Bearer one"
+
+
+async def test_token_is_used_until_its_file_can_be_read(clock: Clock, tmp_path: Path) -> None:
+    source = TokenFile(tmp_path / "token", fallback=Credential("Bearer one"), now=clock)
+    source.check()
+    assert (await source.current()).authorization == "Bearer one"
+    (tmp_path / "token").write_text("two")
+    assert (await source.current()).authorization == "Bearer two"
+    (tmp_path / "token").unlink()
+    assert (await source.current()).authorization == "Bearer two"
 
 
 @pytest.mark.parametrize("content", [None, "", "two words", "bell\a"])

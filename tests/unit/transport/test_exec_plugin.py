@@ -276,8 +276,8 @@ async def test_plugin_deleted_later_is_a_transport_error(section: MakeSection, t
         ({"command": "no-such-program", "installHint": "Get it from us."}, "Get it from us"),
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, r"apiVersion is .*v1alpha1'; it must be one of"),
         ({"interactiveMode": "Always"}, "interactiveMode is Always"),
-        ({"args": "one"}, "args must be a list"),
-        ({"env": ["one"]}, "env must be a list"),
+        ({"interactiveMode": "Sometimes"}, "interactiveMode must be one of Never, IfAvailable, Always"),
+        ({"env": [{"value": "one"}]}, r"env\[0\]\.name is missing"),
     ],
 )
 def test_invalid_section_raises_with_a_remedy(section: MakeSection, settings: dict[str, Any], message: str) -> None:
