@@ -73,11 +73,16 @@ class Term:
         self.identity = elector.identity
         self.token = token
         self.release = True
+        self._ended = False
 
     @property
     def remaining(self) -> float:
         """Seconds until the leadership ends unless it is renewed; 0 or less once it has ended."""
-        return self._elector._remaining(self)
+        return 0.0 if self._ended else self._elector._remaining(self)
+
+    def end(self) -> None:
+        """End the right to act now, right before the end of the block: `check` raises from now on."""
+        self._ended = True
 
     def check(self) -> None:
         """Return if this process leads, and raise otherwise. Call it before each action that only a leader may take.

@@ -25,6 +25,7 @@ from aioinformer.controller.running.attempts import Attempt, Requests, show_in_t
 from aioinformer.controller.running.cancellation import Cancellation
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
 from aioinformer.controller.running.outcomes import ends_well, invalid_result, is_success, log_outcome, outcome_of
+from aioinformer.controller.running.permits import Permits
 from aioinformer.controller.running.share import Share
 from aioinformer.controller.writes.own_writes import StaleCache
 from aioinformer.errors import UsageError
@@ -94,7 +95,7 @@ class ActiveController:
         self.recent_runs: deque[EndedRun] | None = None
         self.on_failure: Callable[[ObjectName, Unfinished | Park], object] | None = None
         self._services = services
-        self.cancellation = Cancellation(controller.name, controller.timeout)
+        self.cancellation = Cancellation(controller.name, controller.timeout, services.unanswered)
         self.attempts = self.cancellation.attempts
         self.share: Share | None = None
         if services.membership is not None and controller.elected:
@@ -103,8 +104,8 @@ class ActiveController:
             self.inputs.note_deleted = self.share.note_deleted
         staleness = controller.max_staleness
         staleness = services.settings.max_staleness if staleness is None else staleness
-        bounds = None if self.share is None else self.share.bounds
-        self._requests = Requests(controller, self.name, self.inputs, own, services, bounds, staleness)
+        permits = Permits(self.inputs, staleness, services.unanswered, self.share)
+        self._requests = Requests(controller, self.name, self.inputs, own, services, permits.of, staleness)
         self.own = own
         self._errors = RepeatedErrors(_log)
         self.gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
-    from aioinformer.client.targets import Target
     from aioinformer.concurrency import Root
     from aioinformer.controller.answers import StatusAnswers
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.controller.running.settings import Services
-    from aioinformer.controller.writes.bounds import Bounds
     from aioinformer.controller.writes.own_writes import OwnWrites
+    from aioinformer.controller.writes.permits import Permit
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _log = get_logger("aioinformer.controller")
-
-#: Verbs of requests that are not sent while an input is stale.
-_DELETING: Final = frozenset({"delete", "deletecollection"})
 
 
 class RequestLog(logging.LoggerAdapter[logging.Logger]):
@@ -57,14 +53,17 @@ class RequestLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class RequestContext(msgspec.Struct, eq=False):
-    """The `Context` of an attempt. `name` is the controller's; `max_staleness` is that of its inputs, for deletes."""
+    """The `Context` of an attempt.
+
+    `name` is the controller's, `permit` makes what permits its writes, and `max_staleness` is that of its inputs.
+    """
 
     attempt: Attempt
     inputs: Inputs
     own: OwnWrites
     services: Services
     name: str
-    bounds: Bounds | None = None
+    permit: Callable[[], Permit]
     max_staleness: float | None = None
     _log: RequestLog | None = None
 
@@ -79,12 +78,8 @@ class RequestContext(msgspec.Struct, eq=False):
         return self.services.status_answers
 
     def client(self, key: ObjectName) -> Client:
-        """Return a client that records its writes for this key, and refuses them once the right to write is lost.
-
-        It refuses deletes, and the release of a finalizer, while an input is stale.
-        """
-        guard = partial(_guard, self.attempt, self.inputs.freshness(self.max_staleness))
-        return self.own.client(key, fence=self.attempt.before_write, guard=guard, log=self.log, bounds=self.bounds)
+        """Return a client that records its writes for this key, and refuses those that the permit refuses."""
+        return self.own.client(key, permit=self.permit(), log=self.log)
 
     def check_fresh(self) -> None:
         self.inputs.freshness(self.max_staleness)()
@@ -120,7 +115,7 @@ class RequestContext(msgspec.Struct, eq=False):
 class Requests(msgspec.Struct, eq=False):
     """Makes the requests of a controller: what an attempt may read, and how far it may write.
 
-    `bounds` is that of its `Share`; None without one. `max_staleness` is that of its inputs, for deletes.
+    `permit` returns what makes the permit of an attempt. `max_staleness` is that of its inputs.
     """
 
     controller: Controller[Any]
@@ -128,7 +123,7 @@ class Requests(msgspec.Struct, eq=False):
     inputs: Inputs
     own: OwnWrites
     services: Services
-    bounds: Callable[[ObjectName, Callable[..., float | None]], Bounds] | None
+    permit: Callable[[Attempt], Callable[[], Permit]]
     max_staleness: float | None
 
     def make(self, attempt: Attempt) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
@@ -152,11 +147,12 @@ class Requests(msgspec.Struct, eq=False):
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
-        bounds = None if self.bounds is None else self.bounds(run.key, attempt.before_write)
+        permit = self.permit(attempt)
+        context = RequestContext(attempt, self.inputs, self.own, self.services, self.name, permit, self.max_staleness)
         request: Request[Any] = Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self.own, self.services, self.name, bounds, self.max_staleness),
+            context,
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,
@@ -239,8 +235,3 @@ def show_in_task(coroutine: Coroutine[Any, Any, Any] | None) -> None:
 def subject_of(controller: str, key: object) -> dict[str, str]:
     """Return the attributes of log records about a key."""
     return {"controller": controller, "key": str(key)}
-
-
-def _guard(attempt: Attempt, check_fresh: Callable[[], None], target: Target) -> None:
-    if attempt.released or target.verb in _DELETING or target.subresource == "eviction":
-        check_fresh()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from aioinformer.controller.running.attempts import Attempt
+    from aioinformer.controller.writes.permits import UnansweredWrites
 
 _log = get_logger("aioinformer.controller")
 
@@ -27,15 +28,17 @@ class Cancellation:
 
     Args:
         timeout: that of its attempts, in seconds; None for none.
+        unanswered: the writes that have no answer, those of attempts that are abandoned among them.
 
     Attributes:
         attempts: those that run, by their tasks. The controller adds and removes them.
     """
 
-    def __init__(self, name: str, timeout: float | None) -> None:
+    def __init__(self, name: str, timeout: float | None, unanswered: UnansweredWrites) -> None:
         self.attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._name = name
         self._timeout = timeout
+        self._unanswered = unanswered
 
     async def drain(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
         """Wait until the attempts end: they have `grace` seconds, and are then cancelled. Return how they have ended.
@@ -91,6 +94,7 @@ class Cancellation:
         for task in left:
             self._log_late(task, "did not end within %g s of its cancellation: it is abandoned", seconds)
             self.attempts[task].abandoned = True
+        self._unanswered.abort_refused()
 
     def expire(self, task: asyncio.Task[Any]) -> None:
         """Cancel an attempt because of the timeout; name it in the log if it does not end."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from aioinformer.controller.running.settings import GuardedThread, Settings
     from aioinformer.controller.running.supervised import Supervised
+    from aioinformer.controller.writes.permits import UnansweredWrites
     from aioinformer.factory.pool import ControllerInformers
     from aioinformer.ring import ControllerRing
     from aioinformer.transport import Transport
@@ -31,6 +32,7 @@ class Replica:
         event: records an Event: object, type, reason, message.
         controllers: the running controllers by name; they change.
         threads: of attempts, also of those that a stop has given up.
+        unanswered: the writes of the controllers that have no answer.
         is_ending: returns whether the stop of the manager has begun.
     """
 
@@ -43,6 +45,7 @@ class Replica:
         controllers: dict[str, Supervised],
         informers: ControllerInformers,
         threads: Mapping[asyncio.Future[None], GuardedThread],
+        unanswered: UnansweredWrites,
         is_ending: Callable[[], bool],
     ) -> None:
         where = ObjectReference("v1", "ConfigMap", ring.object, ring.namespace)
@@ -59,6 +62,7 @@ class Replica:
         self._controllers = controllers
         self._informers = informers
         self._threads = threads
+        self._unanswered = unanswered
         self._is_ending = is_ending
         self._tasks: asyncio.TaskGroup | None = None
         self._running: asyncio.Task[None] | None = None
@@ -86,6 +90,7 @@ class Replica:
     def _share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
         for each in self._controllers.values():
             each.active.change_share(gained, lost, ended)
+        self._unanswered.abort_refused()
         if lost and not gained and not self._is_ending():
             asyncio.get_running_loop().call_later(self._settings.grace, self._shrink)
 

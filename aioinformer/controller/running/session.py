@@ -24,6 +24,7 @@ from aioinformer.controller.running.inspection import snapshot, statistics
 from aioinformer.controller.running.settings import GuardedThread, Services, Settings
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.controller.writes.current import CurrentCaches
+from aioinformer.controller.writes.permits import UnansweredWrites
 from aioinformer.errors import AioinformerError, UsageError, collapsed
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
@@ -108,6 +109,7 @@ class Session:
         self._hurry: asyncio.Future[None] = loop.create_future()
         self._services: Services | None = None
         self._guarded_threads: dict[asyncio.Future[None], GuardedThread] = {}
+        self._unanswered = UnansweredWrites()
         self._tasks: asyncio.TaskGroup | None = None
         self._term: Term | None = None
         self._task: asyncio.Task[None] | None = None
@@ -250,8 +252,8 @@ class Session:
         if settings.ring is not None and not settings.dry_run:
             from aioinformer.controller.running.replica import Replica
 
-            parts = settings, self.controllers, self.informers, self._guarded_threads, self.is_ending
-            self.replica = Replica(settings.ring, transport, event, *parts)
+            parts = settings, self.controllers, self.informers, self._guarded_threads, self._unanswered
+            self.replica = Replica(settings.ring, transport, event, *parts, self.is_ending)
         if settings.metrics is not None:
             count_requests(transport, settings.metrics)  # those of a shared factory, too
             settings.metrics.register(self)
@@ -265,6 +267,7 @@ class Session:
             membership=None if self.replica is None else self.replica.membership,
             select_slots=None if self.replica is None else self.replica.select_slots,
             guarded_threads=self._guarded_threads,
+            unanswered=self._unanswered,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -360,6 +363,7 @@ class Session:
             await asyncio.get_running_loop().create_future()
         finally:
             self._term = None
+            self._unanswered.abort_refused()
             threads = self._guarded_threads
             try:
                 await asyncio.gather(*(each.revoke() for each in self._elected()))
@@ -370,6 +374,8 @@ class Session:
                     term.release = False
                     names = ", ".join(each.name for each in threads.values())
                     _log.error("the Lease is not released, and must expire: threads go on: %s", names)
+                term.end()
+                self._unanswered.abort_refused()
 
     def _elected(self) -> list[ActiveController]:
         return [each.active for each in self.controllers.values() if each.controller.elected]

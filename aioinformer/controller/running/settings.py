@@ -8,6 +8,7 @@ import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller.answers import StatusAnswers
+from aioinformer.controller.writes.permits import UnansweredWrites
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.leaderelection.leadership import LeaderElection
@@ -129,6 +130,7 @@ class Services(msgspec.Struct, frozen=True):
         select_slots: waits until the caches have the objects of the slots of this replica; None without a ring.
         guarded_threads: the threads of attempts that need the leadership or a slot, by the futures of their ends.
         status_answers: what the server has answered to writes of statuses.
+        unanswered: the writes of the reconcilers that have no answer.
     """
 
     settings: Settings
@@ -141,3 +143,4 @@ class Services(msgspec.Struct, frozen=True):
     select_slots: Callable[[], Coroutine[Any, Any, None]] | None = None
     guarded_threads: dict[asyncio.Future[None], GuardedThread] = msgspec.field(default_factory=dict)
     status_answers: StatusAnswers = msgspec.field(default_factory=StatusAnswers)
+    unanswered: UnansweredWrites = msgspec.field(default_factory=UnansweredWrites)

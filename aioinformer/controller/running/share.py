@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.cache.store import NAMESPACE_INDEX
@@ -19,7 +18,7 @@ from aioinformer.concurrency import create_task
 from aioinformer.controller.inputs.owners import controllers
 from aioinformer.controller.request import LOW_PRIORITY, Cause
 from aioinformer.controller.running.catching_up import CatchUp
-from aioinformer.controller.writes.bounds import WITH_UID, Bounds
+from aioinformer.controller.writes.permits import WITH_UID
 from aioinformer.resources.keys import ObjectName
 from aioinformer.ring import SlotLost
 
@@ -32,9 +31,10 @@ if TYPE_CHECKING:
     from aioinformer.controller.running.cancellation import Cancellation
     from aioinformer.controller.running.settings import Services
     from aioinformer.controller.writes.own_writes import OwnWrites
+    from aioinformer.controller.writes.permits import Leaving
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
-    from aioinformer.transport import HttpRequest as WriteRequest
+    from aioinformer.transport import HttpRequest
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _GAINED: Final = Cause("takeover")
@@ -64,6 +64,8 @@ class Share:
         self._queue = queue
         self._own = own
         self._cancellation = cancellation
+        self._primary = _place(controller.resource)
+        self._owned = {_place(each.resource) for each in controller.owns}
         #: The slots in which the caches are current.
         self._ready: set[int] = set()
         #: Deleted objects of the primary: the uid, and when the deletion was noticed. The oldest are the first.
@@ -96,51 +98,54 @@ class Share:
     def _grant(self, slot: int | None) -> SlotGrant | None:
         return self.membership.grant(slot) if slot is not None and slot in self._ready else None
 
-    def bounds(self, key: ObjectName, before_write: Callable[[Membership], float | None]) -> Bounds:
-        """Return the bounds of the writes of one run: objects of its resource are in slots of this replica.
+    def check_write(self, key: ObjectName, uid: str, write: Leaving) -> None:
+        """Check that a run may write this: objects of its resource are in slots of this replica.
 
-        So are objects whose controller is of that resource; one that is in no cache is read before it is written to, as
-        it may be a child of another slot. `before_write` is the fence of the run by a membership, for
-        writes outside of the ring.
+        So are objects whose controller is of that resource.
+
+        Args:
+            key: of the run.
+            uid: of its object when the run began.
+            write: what it writes.
+
+        Raises:
+            SlotLost: it may be the part of another replica.
         """
-        uid, resource, namespaced = self.uid_of(key), self._controller.resource, bool(key.namespace)
-        primary, owned = _place(resource), {_place(each.resource) for each in self._controller.owns}
+        if write.target is not None and self._is_foreign(key, uid, write.target, write):
+            why = "its slot, or the slot of an object in it, may be that of another replica"
+            raise SlotLost(
+                f"{write.target} is refused in the run for {key}: {why}; use client.outside_ring() if you must"
+            )
 
-        def is_foreign(target: Target, body: bytes | None, stored: bytes | None) -> bool:
-            if (target.group, target.plural) == primary:
-                other = ObjectName(target.namespace, target.name)
-                new = target.verb == "create" and not target.name and self.membership.ring.by == "uid"
-                return not new and other != key and not self.grant(other)
-            if target.verb == "deletecollection":
-                return (target.group, target.plural) in owned
-            cached = self._own.cached(target)
-            known = (body, stored, None if cached is None else cached.json)
-            for each in [reference for raw in known for reference in controllers(raw)]:
-                of_primary = (each.api_version.rpartition("/")[0], each.kind) == (resource.group, resource.kind)
-                slot = self.membership.slot_of(each.uid, target.namespace if namespaced else "")
-                if of_primary and each.uid != uid and not self._grant(slot):
-                    return True
+    def _is_foreign(self, key: ObjectName, uid: str, target: Target, write: Leaving) -> bool:
+        resource = self._controller.resource
+        if (target.group, target.plural) == self._primary:
+            other = ObjectName(target.namespace, target.name)
+            new = target.verb == "create" and not target.name and self.membership.ring.by == "uid"
+            return not new and other != key and not self.grant(other)
+        if target.verb == "deletecollection":
+            return (target.group, target.plural) in self._owned
+        cached = self._own.cached(target)
+        known = (write.body, write.stored, None if cached is None else cached.json)
+        for each in [reference for raw in known for reference in controllers(raw)]:
+            of_primary = (each.api_version.rpartition("/")[0], each.kind) == (resource.group, resource.kind)
+            slot = self.membership.slot_of(each.uid, target.namespace if key.namespace else "")
+            if of_primary and each.uid != uid and not self._grant(slot):
+                return True
+        return False
+
+    def must_read(self, uid: str, target: Target, request: HttpRequest) -> bool:
+        """Return whether an object must be read before a write: in no cache, it may be a child of another slot."""
+        if (target.group, target.plural) not in self._owned or not target.name or self._own.cached(target) is not None:
             return False
+        # Beside another controller in the stored object, the server refuses an applied one.
+        applied = request.headers.get("Content-Type") == APPLY
+        return not (applied and any(each.uid == uid for each in controllers(request.body)))
 
-        def must_read(target: Target, request: WriteRequest) -> bool:
-            if (target.group, target.plural) not in owned or not target.name or self._own.cached(target) is not None:
-                return False
-            # Beside another controller in the stored object, the server refuses an applied one.
-            applied = request.headers.get("Content-Type") == APPLY
-            return not (applied and any(each.uid == uid for each in controllers(request.body)))
-
-        def check(target: Target, body: bytes | None, stored: bytes | None) -> None:
-            if is_foreign(target, body, stored):
-                why = "its slot, or the slot of an object in it, may be that of another replica"
-                raise SlotLost(
-                    f"{target} is refused in the run for {key}: {why}; use client.outside_ring() if you must"
-                )
-
-        def uid_of(target: Target) -> str:
-            same = (target.group, target.plural) == primary and ObjectName(target.namespace, target.name) == key
-            return uid if same and target.subresource in WITH_UID else ""
-
-        return Bounds(check, must_read, uid_of, partial(before_write, self.membership))
+    def is_own(self, key: ObjectName, target: Target) -> bool:
+        """Return whether a write is about the object of a key, and can carry its uid."""
+        same = (target.group, target.plural) == self._primary and ObjectName(target.namespace, target.name) == key
+        return same and target.subresource in WITH_UID
 
     def note_deleted(self, key: ObjectName, uid: str) -> None:
         """Note the uid of an object of the primary that is gone."""

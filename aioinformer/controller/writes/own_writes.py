@@ -26,6 +26,7 @@ from aioinformer.cache.waiters import Write
 from aioinformer.client.bodies import decode
 from aioinformer.client.client import Client
 from aioinformer.client.targets import Metadata, read
+from aioinformer.controller.writes.permits import Permit
 from aioinformer.controller.writes.records import Flight, Unread, Writes
 from aioinformer.controller.writes.sender import RecordingSender, WritePolicy
 from aioinformer.errors import AioinformerError, ApiNotFound, DecodeError
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.lists import Page
     from aioinformer.client.targets import Target
-    from aioinformer.controller.writes.bounds import Bounds
-    from aioinformer.controller.writes.sender import Fence, Guard, Log
+    from aioinformer.controller.writes.permits import Fence
+    from aioinformer.controller.writes.sender import Log
     from aioinformer.informer.reader import InformerCache
     from aioinformer.resources.keys import ObjectName
     from aioinformer.transport import HttpRequest, Transport
@@ -122,22 +123,18 @@ class OwnWrites:
         return "" if writes is None else str(writes)
 
     def client(
-        self,
-        key: ObjectName,
-        *,
-        fence: Fence | None = None,
-        guard: Guard | None = None,
-        log: Log | None = None,
-        bounds: Bounds | None = None,
+        self, key: ObjectName, *, fence: Fence | None = None, permit: Permit | None = None, log: Log | None = None
     ) -> Client:
         """Return a client that records its writes for a key.
 
-        The fence, such as that of the current term, and the log are used instead of those of the policy. The guard is
-        called with the target before the fence. The bounds limit what the run writes; None for no limit.
+        The fence, such as that of the current term, and the log are used instead of those of the policy; a permit, such
+        as that of a run, instead of any fence.
         """
-        begin = partial(self.begin, key)
+        begin, fence = partial(self.begin, key), fence or self.policy.fence
+        if permit is None and fence is not None:
+            permit = Permit(fence)
         return self._client.with_sender(
-            lambda sender: RecordingSender(sender, self.policy, begin, self.cached, fence, log, guard, bounds)
+            lambda sender: RecordingSender(sender, self.policy, begin, self.cached, permit, log)
         )
 
     def pending(self, key: ObjectName) -> bool:

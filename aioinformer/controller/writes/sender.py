@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -13,8 +12,8 @@ from msgspec.structs import replace
 from aioinformer.client.requests import APPLY
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
-from aioinformer.controller.writes.bounds import WITH_UID, with_uid
 from aioinformer.controller.writes.dry_run import pretend
+from aioinformer.controller.writes.permits import WITH_UID, Leaving, PermittedWrite, with_uid
 from aioinformer.errors import (
     AioinformerError,
     AlreadyExists,
@@ -26,7 +25,6 @@ from aioinformer.errors import (
     WriteOutcomeUnknown,
 )
 from aioinformer.logs import get_logger
-from aioinformer.transport import SendCheck
 
 if TYPE_CHECKING:
     import logging
@@ -35,18 +33,14 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
-    from aioinformer.controller.writes.bounds import Bounds
+    from aioinformer.controller.writes.permits import Fence, Permit
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import HttpRequest, Response
 
-#: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
-Fence: TypeAlias = "Callable[[], float | None]"
-#: Raises if a write of this target must not be sent now.
-Guard: TypeAlias = "Callable[[Target], None]"
 Begin: TypeAlias = "Callable[[Target, HttpRequest], Callable[..., None]]"
 Cached: TypeAlias = "Callable[[Target], Record | None]"
 Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
-#: The least time between two questions to the fence about the same write, in seconds.
+#: The least time between two questions to the permit about the same write, in seconds.
 _LEAST: Final = 0.1
 
 
@@ -119,63 +113,61 @@ class RecordingSender(Sender):
     """Sends the requests of a reconciler's client.
 
     `begin` is called before each write and returns what is called after it: see `OwnWrites.begin` and `end`. `cached`
-    returns the cached object of a target. The fence and the log are used instead of those of the policy. The guard is
-    called before the fence when the bytes of a write leave, except for a dry run.
+    returns the cached object of a target. The permit answers whether a write may leave; None: all may. The log is used
+    instead of that of the policy.
     """
 
     def __init__(
-        self,
-        sender: Sender,
-        policy: WritePolicy,
-        begin: Begin,
-        cached: Cached,
-        fence: Fence | None,
-        log: Log | None,
-        guard: Guard | None = None,
-        bounds: Bounds | None = None,
+        self, sender: Sender, policy: WritePolicy, begin: Begin, cached: Cached, permit: Permit | None, log: Log | None
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
         self._policy = policy
         self._begin = begin
         self._cached = cached
-        self._fence = fence or policy.fence
-        self._guard = guard
+        self._permit = permit
         self._log = log or policy.log
-        self._bounds = bounds
 
     def outside_ring(self) -> RecordingSender:
         """Return a sender whose writes need not belong to the ring."""
-        if self._bounds is None:
+        permit = self._permit
+        if permit is None or permit.outside_ring() is permit:
             return self
-        return RecordingSender(
-            self, self._policy, self._begin, self._cached, self._bounds.outside, self._log, self._guard
-        )
+        return RecordingSender(self, self._policy, self._begin, self._cached, permit.outside_ring(), self._log)
 
     async def exchange(self, request: HttpRequest, settings: Settings, *, safe: bool) -> bytes:
         """Send a request as any sender, and record it if it is a write.
 
         Raises:
             UndeclaredWrite: the write is not declared, and was not sent.
-            Exception: the fence raised this, and the write was not sent.
+            Exception: the permit raised this, and the write was not sent.
             AioinformerError: as any sender.
         """
-        policy = self._policy
-        target = check = None
-        if request.method != "GET":
-            target = target_of(request)
-            stored = None
-            if self._bounds is not None and target is not None:
-                if self._bounds.must_read(target, request):
-                    stored = await self._read(target, request, settings)
-                uid = _uid_in(stored) if stored and target.subresource in WITH_UID else self._bounds.uid_of(target)
-                if uid:
-                    request = with_uid(request, target, uid)
-            if self._fence is not None:
-                guard = None if settings.dry_run else self._guard
-                fence = partial(self._check, self._fence, guard, target, request.body, stored)
-                request = replace(request, check=(check := SendCheck(fence)))
+        if request.method == "GET":
+            return await super().exchange(request, settings, safe=safe)
+        target, permit = target_of(request), self._permit
+        if permit is None:
+            return await self._exchange_write(request, settings, target, safe=safe)
+        stored = None
+        if target is not None:
+            if permit.must_read(target, request):
+                stored = await self._read(target, request, settings)
+            uid = _uid_in(stored) if stored and target.subresource in WITH_UID else permit.uid_of(target)
+            if uid:
+                request = with_uid(request, target, uid)
+        # A dry run changes nothing, so it may be sent on old caches.
+        write = PermittedWrite(permit, Leaving(target, request.body, stored), fresh=not settings.dry_run)
+        permit.unanswered.add(write)
+        try:
+            return await self._exchange_write(replace(request, check=write), settings, target, safe=safe)
+        finally:
+            permit.unanswered.discard(write)
+
+    async def _exchange_write(
+        self, request: HttpRequest, settings: Settings, target: Target | None, *, safe: bool
+    ) -> bytes:
+        policy, check = self._policy, request.check
         if target is None:
-            if policy.dry_run and request.method != "GET":
+            if policy.dry_run:
                 raise UsageError(f"dry run: {request.method} {request.path} is not sent, and has no known answer")
             return await super().exchange(request, settings, safe=safe)
         policy.check(target, self._log)
@@ -208,16 +200,6 @@ class RecordingSender(Sender):
                 raise
             return None
 
-    def _check(
-        self, fence: Fence, guard: Guard | None, target: Target | None, body: bytes | None, stored: bytes | None
-    ) -> float | None:
-        """Ask the guard, the bounds of the run and the fence; each raises if the write must not be sent now."""
-        if target is not None and guard is not None:
-            guard(target)
-        if target is not None and self._bounds is not None:
-            self._bounds.check(target, body, stored)
-        return fence()
-
     async def _pretend(self, target: Target, request: HttpRequest) -> bytes:
         selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))
         what = f"dry run: {target}{selected} is not sent"
@@ -233,20 +215,20 @@ class RecordingSender(Sender):
         return answer
 
     async def open(self, request: HttpRequest) -> Response:
-        """Send a request once. The fence is called before each write, and again when its bytes leave.
+        """Send a request once. The permit is asked before each write, and again when its bytes leave.
 
         Raises:
-            TransportError: the answer did not arrive in the time that the fence has granted.
+            TransportError: the answer did not arrive in the time that the permit has granted.
             AioinformerError: as any sender.
         """
-        check, fence = request.check, self._fence
-        if check is None or fence is None:
+        check = request.check
+        if not isinstance(check, PermittedWrite):
             return await super().open(request)
         check.unsent = True
         if (granted := check()) is None:
             return await super().open(request)
         limit = asyncio.timeout(granted)
-        renewal = _Renewal(limit, granted, fence)
+        renewal = _Renewal(limit, granted, check)
         try:
             async with limit:
                 return await super().open(request)
@@ -256,18 +238,18 @@ class RecordingSender(Sender):
             late = TransportError(f"{request.method} {request.path}: no answer before the leadership ended")
             late.unsent = check.unsent
             if late.unsent:
-                fence()  # it says why the request is not sent any more
+                check.check_right()  # it says why the request is not sent any more
             raise late from None
         finally:
             renewal.timer.cancel()
 
 
 class _Renewal:
-    """Moves a time limit while the fence grants more time: a slow answer is awaited as long as the leadership lasts."""
+    """Moves a time limit while the permit grants more time: a slow answer is awaited as long as the right lasts."""
 
-    def __init__(self, limit: asyncio.Timeout, granted: float, fence: Fence) -> None:
+    def __init__(self, limit: asyncio.Timeout, granted: float, write: PermittedWrite) -> None:
         self._limit = limit
-        self._fence = fence
+        self._write = write
         self._loop = asyncio.get_running_loop()
         self.timer = self._loop.call_later(max(granted / 2, _LEAST), self._ask)
 
@@ -275,7 +257,7 @@ class _Renewal:
         if self._limit.expired():
             return
         with suppress(AioinformerError):  # otherwise, the limit stays
-            granted = self._fence()
+            granted = self._write.check_right()
             self._limit.reschedule(None if granted is None else self._loop.time() + granted)
             self.timer = self._loop.call_later(max((granted or 0.0) / 2, _LEAST), self._ask)
 

@@ -15,12 +15,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from aioinformer import HttpTransport, LeaderElectionOptions
 from aioinformer.cli.controllers.needs import needs
-from aioinformer.controller import LeaderElection, Manager, Request
+from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.running import cancellation
-from aioinformer.errors import TransportError, UsageError
+from aioinformer.errors import TransportError, UsageError, WriteOutcomeUnknown
+from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.ring import ControllerRing, RingRefused, SlotLost, membership
-from tests.system.ring.replicas import OBJECTS, Replica, do_nothing, owners, ring_object, settled, until
+from tests.support.unanswered import Unanswered
+from tests.system.ring.replicas import OBJECTS, SHORT, Replica, do_nothing, owners, ring_object, settled, until
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
@@ -123,6 +125,37 @@ async def test_slot_that_comes_back_waits_for_caches_that_have_what_was_written_
         assert not first.runs.keys() & theirs
         first.transport.gate.set()
         await until(lambda: settled(server, first))
+
+
+@pytest.mark.behaviour("C-135")
+async def test_writes_without_an_answer_end_with_their_slot_and_no_others(server: ApiServer) -> None:
+    first = Replica(server, "a", workers=OBJECTS)
+    silent = Unanswered(first.transport, lambda request: "/configmaps/m" in request.path)
+    first.manager = Manager(
+        "a",
+        [Controller("widgets", core_v1.CONFIG_MAPS, first.reconcile, informer={"label_selector": "app=web"})],
+        client=silent,
+        ring=ControllerRing("widgets", slots=16, options=SHORT, member="a"),
+        grace=0.5,
+    )
+    writes: list[asyncio.Task[Any]] = []
+
+    async def outlive(request: Request[Any]) -> None:
+        """Leave a write behind that goes on after the attempt."""
+        patched = request.client.core.v1.configmaps.patch(str(request.key), {"data": {"by": "a"}})
+        writes.append(asyncio.create_task(patched))
+
+    keys = [f"default/m{number:02}" for number in range(OBJECTS)]
+    first.instead = dict.fromkeys(keys, outlive)
+    async with first:
+        await until(lambda: len(silent.carried) == OBJECTS)
+        async with Replica(server, "b") as other:
+            await until(lambda: len(other.ring["mine"]) == 8 and other.runs.keys() >= other.cached() != set())
+            theirs = {f"/api/v1/namespaces/default/configmaps/{key.rpartition('/')[2]}" for key in other.cached()}
+            assert silent.aborted == theirs
+    assert len(silent.aborted) == OBJECTS
+    failures = await asyncio.gather(*writes, return_exceptions=True)
+    assert {type(each) for each in failures} == {WriteOutcomeUnknown}
 
 
 @pytest.mark.behaviour("C-138")

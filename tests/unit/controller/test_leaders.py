@@ -11,7 +11,8 @@ import pytest
 
 from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request, TerminalError
 from aioinformer.controller.inputs import Source
-from aioinformer.errors import TransportError
+from aioinformer.errors import TransportError, WriteOutcomeUnknown
+from tests.support.unanswered import Unanswered
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
     PODS,
@@ -441,3 +442,39 @@ async def test_controller_without_leadership_does_not_wait() -> None:
         await started()
         assert runs.names == ["a"]
         assert len(server.lists("pods")) == 1
+
+
+@pytest.mark.behaviour("C-46")
+@pytest.mark.parametrize("end", ["another leads", "no renewal", "a stop"])
+async def test_write_that_outlives_its_attempt_ends_with_the_term(end: str) -> None:
+    server = Led("elected", "always", held=False)
+    silent = Unanswered(server, lambda request: request.method == "PATCH")
+    writes: dict[str, asyncio.Task[Any]] = {}
+
+    def controller(name: str) -> Controller[Any]:
+        async def outlive(request: Request[Any]) -> None:
+            if request.name == name:
+                patched = request.client.core.v1.configmaps.patch(str(request.key), {"data": {"n": "1"}}, timeout=None)
+                writes[name] = asyncio.create_task(patched)
+
+        return Controller(name, CONFIG_MAPS, outlive, elected=name == "elected")
+
+    election = LeaderElection("it", identity="new")
+    manager = Manager("test", [controller("elected"), controller("always")], client=silent, leader_election=election)
+    async with manager:
+        await started()
+        assert not writes["elected"].done()
+        if end == "another leads":
+            server.leases.take("other", 5)
+            await settled()
+        elif end == "no renewal":
+            server.leases.down = True
+            await asyncio.sleep(10.1)
+        if end != "a stop":
+            assert isinstance(writes["elected"].exception(), WriteOutcomeUnknown)
+    assert isinstance(writes["elected"].exception(), WriteOutcomeUnknown)
+    # Without a renewal, its own time has ended in the same moment.
+    assert len(silent.aborted) == (end != "no renewal")
+    assert not writes["always"].done()
+    await silent.aclose()
+    await asyncio.wait(writes.values())
