@@ -234,7 +234,7 @@ def _labels(numbers: Statistics) -> tuple[str, ...]:
 
 
 def _has_ended(numbers: Statistics) -> bool:
-    if isinstance(numbers, (RequestStatistics, RingStatistics)):
+    if isinstance(numbers, RequestStatistics):
         return False
     if isinstance(numbers, QueueStatistics):
         return numbers.shutting_down

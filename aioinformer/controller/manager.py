@@ -370,13 +370,17 @@ class Manager(Admitting):
     def ready(self) -> Health:
         """Return whether the controllers have synced, and their caches are fresh: the readiness probe.
 
-        A standby that waits for the leadership is ready.
+        A standby that waits for the leadership is ready. Any thread may call this.
         """
         return readiness(self.snapshot(), self.max_staleness)
 
     def snapshot(self) -> ManagerSnapshot:
-        """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""
-        return idle_snapshot(self.name) if self._session is None else self._session.snapshot()
+        """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents.
+
+        Any thread may call this.
+        """
+        session = self._session
+        return idle_snapshot(self.name) if session is None else session.snapshot()
 
     def debug_app(
         self,

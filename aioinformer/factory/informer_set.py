@@ -200,7 +200,7 @@ class InformerSet(Generic[I]):
 
     def snapshot(self, name: InformerName | None) -> FactorySnapshot:
         """Return the state of all informers. `name` is that of the owner, for metrics."""
-        snapshots = {key: informer.snapshot() for key, informer in list(self.by_key.items())}
+        snapshots = {key: informer.snapshot() for key, informer in self.by_key.copy().items()}
         label = name.name if name is not None else ""
         return factory_snapshot(label, snapshots, running=self.running, ready=self.is_ready())
 

@@ -109,8 +109,8 @@ class _Namespaces(Sources[T]):
         return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
 
     def reflectors(self) -> dict[str, Reflector]:
-        members = list(self.members.items())
-        return {namespace: each.source.controller.reflector for namespace, each in members if each.source}
+        members = self.members.copy()
+        return {namespace: each.source.controller.reflector for namespace, each in members.items() if each.source}
 
     def lister_watchers(self) -> list[ListerWatcher[T]]:
         return [each.source.lister_watcher for each in self.members.values() if each.source]

@@ -77,7 +77,7 @@ class Term:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the leadership ends unless it is renewed; 0 or less once it has ended."""
+        """Seconds until the leadership ends unless it is renewed; 0 or less once it has ended. Thread-safe."""
         return 0.0 if self._ended else self._elector._remaining(self)
 
     def end(self) -> None:
@@ -86,6 +86,8 @@ class Term:
 
     def check(self) -> None:
         """Return if this process leads, and raise otherwise. Call it before each action that only a leader may take.
+
+        Any thread may call this.
 
         Raises:
             LeadershipLost: this process does not lead, even if the block has not been cancelled yet.
@@ -214,8 +216,9 @@ class LeaderElector:
     # Inspecting.
 
     def is_leader(self) -> bool:
-        """Return whether this process leads now."""
-        return self._term is not None and self._term.remaining > 0
+        """Return whether this process leads now. Any thread may call this."""
+        term = self._term
+        return term is not None and term.remaining > 0
 
     def leader(self) -> str:
         """Return the identity of the leader observed last, or "" for none. It may have changed since."""
@@ -321,7 +324,8 @@ class LeaderElector:
             self._machine.give_up()
 
     def _remaining(self, term: Term) -> float:
-        if term is not self._term or self._scope is None or self._scope.expired() or not self._machine.claimed:
+        scope = self._scope
+        if term is not self._term or scope is None or scope.expired() or not self._machine.claimed:
             return 0.0
         return self._machine.deadline - loop_time()
 

@@ -76,12 +76,14 @@ class RingStatistics(msgspec.Struct, frozen=True):
         member: the name of the replica.
         owners: the owner of each slot; "" for none.
         unowned: for how many seconds the slot that has waited longest has had no living owner; 0 for none.
+        ended: the replica does not take part any more.
     """
 
     name: str
     member: str
     owners: tuple[str, ...]
     unowned: float
+    ended: bool = False
 
 
 class QueueStatistics(msgspec.Struct, frozen=True):

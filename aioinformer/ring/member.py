@@ -109,7 +109,8 @@ class Member:
         left: it has left the ring, and its Lease is deleted.
         problem: why the ring cannot be used; "" if it can.
         seen: the Leases of the ring by the names of their members.
-        unowned: slot -> since when no living member begins work in it, as far as is known.
+        unowned: slot -> since when no living member begins work in it, as far as is known. It is replaced as a whole,
+            so that other threads may iterate over it.
     """
 
     def __init__(self, name: str, holder: str, times: LeaderElectionOptions, first: Ring) -> None:
@@ -277,14 +278,16 @@ class Member:
             )
 
     def _note_unowned(self, now: float) -> None:
-        ring, known, self.unowned = self.ring, self.unowned, {}
+        ring, known = self.ring, self.unowned
+        unowned: dict[int, float] = {}
         late = 2 * self._times.retry_period + 1
         for number, slot in enumerate(ring.slots if ring.of else self._first.slots):
             seen, entry = self.seen.get(slot.owner), ring.members.get(slot.owner)
             if seen is None or entry is None or seen.uid != entry.lease or slot.to:
-                self.unowned[number] = known.get(number, now)
+                unowned[number] = known.get(number, now)
             elif now - seen.since > late and slot.owner != self.name:
-                self.unowned[number] = known.get(number, seen.since)
+                unowned[number] = known.get(number, seen.since)
+        self.unowned = unowned
 
     # Writes.
 

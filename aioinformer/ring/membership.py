@@ -85,12 +85,12 @@ class SlotGrant:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the right ends unless it is renewed; 0 or less once it has ended."""
+        """Seconds until the right ends unless it is renewed; 0 or less once it has ended. Any thread may read it."""
         owned = self._membership._member.mine.get(self.slot)
         return self._membership.remaining if owned is not None and owned.epoch == self.token else 0.0
 
     def check(self) -> None:
-        """Return if this process owns the slot, and raise otherwise.
+        """Return if this process owns the slot, and raise otherwise. Any thread may call this.
 
         Raises:
             SlotLost: it does not, even if the run has not been cancelled yet.
@@ -159,6 +159,7 @@ class Membership:
         self._answers: dict[str, dict[str, Any]] = {}
         self._listed_at = float("-inf")
         self._reported: set[str] = set()
+        self._ended = False
         if metrics is not None:
             metrics.register(self)
 
@@ -176,11 +177,14 @@ class Membership:
 
     @property
     def remaining(self) -> float:
-        """Seconds until this process may write nothing any more unless it renews its Lease; 0 or less: it may not."""
-        return self._member.deadline - asyncio.get_running_loop().time()
+        """Seconds until this process may write nothing any more unless it renews its Lease; 0 or less: it may not.
+
+        Any thread may read it.
+        """
+        return self._member.deadline - loop_time()
 
     def check(self) -> None:
-        """Return if this process takes part in the ring, whichever slots it owns.
+        """Return if this process takes part in the ring, whichever slots it owns. Any thread may call this.
 
         Raises:
             SlotLost: it does not: it could not renew its Lease, or read the ring.
@@ -221,6 +225,7 @@ class Membership:
         except BaseExceptionGroup as group:
             raise next((each for each in group.exceptions if isinstance(each, RingRefused)), group) from None
         finally:
+            self._ended = True
             self._member.leave()  # without a write: the Lease expires, if it was not deleted
             self._settle()
             await self._watch.stop()
@@ -336,7 +341,7 @@ class Membership:
         """Return why this replica cannot take part now; "" if it can."""
         if self._member.problem:
             return f"the ConfigMap {self.ring.namespace}/{self.ring.object} is unusable: {self._member.problem}"
-        return next((each for each in self._errors.values() if each), "")
+        return next((each for each in tuple(self._errors.values()) if each), "")
 
     def _waits_for(self) -> str:
         """Return why this replica is not a member that has all of its slots; "" if it is one."""
@@ -352,7 +357,7 @@ class Membership:
 
     def _gap(self) -> str:
         """Return which slots have had no owner for too long, and why; "" for none."""
-        limit, now = self._options.lease_duration + _PATIENCE, asyncio.get_running_loop().time()
+        limit, now = self._options.lease_duration + _PATIENCE, loop_time()
         slots = sorted(slot for slot, since in self._member.unowned.items() if now - since > limit)
         if not slots:
             return ""
@@ -403,21 +408,22 @@ class Membership:
         return ""
 
     def statistics(self) -> RingStatistics:
-        """Return the figures of the ring for metrics."""
-        times = [loop_time() - since for since in list(self._member.unowned.values())]
+        """Return the figures of the ring for metrics. Any thread may call this."""
+        times = [loop_time() - since for since in self._member.unowned.values()]
         owners = tuple(each.owner for each in self._member.ring.slots)
-        return RingStatistics(self.ring.name, self.name, owners, max(times, default=0.0))
+        return RingStatistics(self.ring.name, self.name, owners, max(times, default=0.0), self._ended)
 
     def snapshot(self) -> RingSnapshot:
-        """Return the state of the ring as this replica sees it."""
-        member, now = self._member, asyncio.get_running_loop().time()
-        owners = [each.owner for each in member.ring.slots]
+        """Return the state of the ring as this replica sees it. Any thread may call this."""
+        member, now = self._member, loop_time()
+        ring = member.ring
+        owners = [each.owner for each in ring.slots]
         return {
             "name": f"{self.ring.namespace}/{self.ring.object}",
             "member": self.name,
-            "epoch": member.ring.epoch,
+            "epoch": ring.epoch,
             "remaining": max(-1.0, self.remaining),
-            "owners": {name: owners.count(name) for name in sorted(member.ring.members)},
+            "owners": {name: owners.count(name) for name in sorted(ring.members)},
             "slots": owners,
             "mine": sorted(self.accepted),
             "namespaces": dict(self._namespaces()),

@@ -120,12 +120,12 @@ class Admission:
             await informers.release(each)
 
     def waits_for(self) -> list[str]:
-        """Return what is missing: caches that have not synced, with their states, and a certificate."""
-        if self._informers is None:
+        """Return what is missing: caches that have not synced, with their states, and a certificate. Thread-safe."""
+        informers, trouble = self._informers, self.trouble
+        if informers is None:
             return ["the start of the manager"]
-        known = self._informers.values()
-        waiting = [f"{each.name}: {each.state}" for each in known if not each.has_synced()]
-        return [*waiting, self.trouble] if self.trouble else waiting
+        waiting = [f"{each.name}: {each.state}" for each in informers.copy().values() if not each.has_synced()]
+        return [*waiting, trouble] if trouble else waiting
 
     async def answer(self, path: str, body: bytes, timeout: str = "") -> tuple[int, bytes]:  # noqa: ASYNC109 - a text
         """Answer a review: return the HTTP status, and the body.

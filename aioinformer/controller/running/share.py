@@ -84,8 +84,9 @@ class Share:
         return record.uid if record is not None else self._former.get(key, ("", 0.0))[0]
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces of the objects in the cache."""
-        return self._inputs.primary.get_indexer().list_index_func_values(NAMESPACE_INDEX)
+        """Return the namespaces of the objects in the cache; none while the controller has no cache."""
+        primary = self._inputs.informers()[:1]
+        return [each for informer in primary for each in informer.get_indexer().list_index_func_values(NAMESPACE_INDEX)]
 
     def admits(self, key: ObjectName) -> bool:
         """Return whether a key belongs to a slot in which this replica works."""

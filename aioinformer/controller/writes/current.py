@@ -77,11 +77,11 @@ class CurrentCaches:
 
     def is_current(self, informer: SharedIndexInformer[Any], since: float) -> bool:
         """Return whether a cache is known to have all that the server had at a time."""
-        return self._progress(informer).current_at >= since
+        return self._read(informer).current_at >= since
 
     def problem(self, informer: SharedIndexInformer[Any]) -> str:
         """Return why the last attempt for an informer has failed; "" if it has not."""
-        return self._progress(informer).problem
+        return self._read(informer).problem
 
     async def wait(self, informer: SharedIndexInformer[Any], since: float, subject: str) -> None:
         """Return once a cache has all that the server had at a time. Failures are retried with backoff until cancelled.
@@ -116,6 +116,10 @@ class CurrentCaches:
 
     def _progress(self, informer: SharedIndexInformer[Any]) -> _Progress:
         return self._known.setdefault(informer, _Progress())
+
+    def _read(self, informer: SharedIndexInformer[Any]) -> _Progress:
+        """Return the same for a reader, which may be another thread, and changes nothing."""
+        return self._known.get(informer) or _Progress()
 
 
 async def _catch_up(informer: SharedIndexInformer[Any], patience: float) -> None:

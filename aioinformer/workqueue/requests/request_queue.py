@@ -300,9 +300,12 @@ class RequestQueue:
         return dict(parked), len(schedule.failing), 0.0 if oldest is None else max(0.0, loop_time() - oldest)
 
     def snapshot(self, limit: int = 100) -> QueueSnapshot:
-        """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones."""
+        """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones.
+
+        Thread-safe.
+        """
         schedule = self._schedule
-        running, failing = tuple(schedule.running.values()), dict(islice(schedule.failing.items(), limit))
+        running, failing = tuple(schedule.running.values()), dict(islice(schedule.failing.copy().items(), limit))
         return QueueSnapshot(
             loop_time(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
         )
