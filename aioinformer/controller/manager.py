@@ -396,11 +396,13 @@ class Manager(Admitting):
         Call it once, before the start or later. From then on, changes of the primary objects are recorded while the
         manager runs, and the last five of each key are shown as diffs with the field managers that wrote them.
 
-        Requests from this machine are answered if they name a loopback address as their host and came through no proxy;
-        all others are refused, unless `check` consents. Nothing that a Secret contains is shown, and no credential.
+        With `check`, only requests to which it consents are answered, on `debug_port`, too. Without it, the page in an
+        application refuses every request, and on `debug_port`, requests from this machine are answered if they name a
+        loopback address as their host and came through no proxy. Nothing that a Secret contains is shown, and no
+        credential.
 
         Args:
-            check: returns True for a `DebugRequest` that may be answered though it is not local; may be async.
+            check: returns True for a `DebugRequest` that may be answered; may be async. It is asked for every request.
             values: whether diffs have the values of fields, those of Secrets never; otherwise, they name the fields.
             retry: whether the page may run parked keys again.
             memory: bytes for recorded states; the keys that changed longest ago are dropped first.

@@ -1,8 +1,10 @@
 """Who may read the debug page: requests as plain data, and the rules for them.
 
-A request is *local* if it comes from a loopback address, names a loopback address as its host, and no proxy has
-forwarded it. The host matters because of DNS rebinding: a web page can make a browser send requests to 127.0.0.1 under
-a name of its own. Local requests are answered; all others need the consent of a function of the user.
+A check function of the user decides on every request, wherever it seems to come from. Without one, the page answers on
+its own port only, and there only *local* requests: those that come from a loopback address, name a loopback address as
+their host, and have no header of a proxy. The host matters because of DNS rebinding: a web page can make a browser send
+requests to 127.0.0.1 under a name of its own. A page in an application of the user needs the function: a proxy on the
+same machine that adds no header makes every request seem local.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ class DebugRequest(WebRequest, frozen=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether it comes from this machine, under a name of this machine, and not through a proxy."""
+        """Whether it seems to come from this machine, under a name of this machine, and not through a proxy.
+
+        A proxy on this machine that adds no header makes every request seem so.
+        """
         if any(name.startswith(_FORWARDED) for name in self.headers):
             return False
         return is_loopback(self.client) and is_loopback(_hostname(self.headers.get("host", "")))
@@ -50,15 +55,24 @@ class DebugRequest(WebRequest, frozen=True):
         return bool(host) and site == "same-origin" and urlsplit(origin).netloc.lower() == host.lower()
 
 
-#: Returns whether a request that is not local may be answered, or an awaitable of that.
+#: Returns whether a request may be answered, or an awaitable of that.
 Check: TypeAlias = "Callable[[DebugRequest], bool | Awaitable[bool]]"
 
 
-async def refusal(request: DebugRequest, check: Check | None) -> str:
-    """Return why a request is refused; "" if it is not."""
-    if request.is_local:
-        return ""
+async def refusal(request: DebugRequest, check: Check | None, *, on_own_port: bool) -> str:
+    """Return why a request is refused; "" if it is not.
+
+    Args:
+        on_own_port: whether it came over the port of the page, which listens on a loopback address.
+    """
+    if check is None and not on_own_port:
+        return (
+            "this page is part of an application, and answers no request without a check, because a proxy on this "
+            "machine makes every request seem local. Pass check= to Manager.debug_app, or use Manager(debug_port=)"
+        )
     if check is None:
+        if request.is_local:
+            return ""
         return (
             "this page answers requests from this machine only, by the name localhost or a loopback address, and "
             "without a proxy: use `kubectl port-forward`, or pass check= to Manager.debug_app"

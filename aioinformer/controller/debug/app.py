@@ -139,7 +139,7 @@ class DebugApp:
         """
         remedy = "choose another debug_port (--debug-port), or 0 for a free one"
         async with listening(
-            self._respond, _BODY, "127.0.0.1", port, what="the debug page", remedy=remedy, most=_CONNECTIONS
+            self._respond_on_port, _BODY, "127.0.0.1", port, what="the debug page", remedy=remedy, most=_CONNECTIONS
         ) as found:
             _log.info("the debug page is at http://127.0.0.1:%d/", found.number)
             yield found.number
@@ -151,18 +151,24 @@ class DebugApp:
 
     # Requests.
 
-    async def _respond(self, sent: WebRequest) -> Answer:
+    async def _respond_on_port(self, sent: WebRequest) -> Answer:
+        return await self._respond(sent, on_own_port=True)
+
+    async def _respond_mounted(self, sent: WebRequest) -> Answer:
+        return await self._respond(sent, on_own_port=False)
+
+    async def _respond(self, sent: WebRequest, *, on_own_port: bool) -> Answer:
         if sent.path == "" and sent.root:
             # Without the slash at the end, the browser would look for style and script one level higher.
             answer = Answer(307, "text/plain", headers={"Location": f"{sent.root}/"})
         else:
             sent = msgspec.structs.replace(sent, path=sent.path.strip("/"))
-            answer = await self._answer(DebugRequest(*msgspec.structs.astuple(sent)))
+            request = DebugRequest(*msgspec.structs.astuple(sent))
+            reason = await refusal(request, self._check, on_own_port=on_own_port)
+            answer = _error(403, reason) if reason else await self._answer(request)
         return msgspec.structs.replace(answer, headers={**_HEADERS, **answer.headers})
 
     async def _answer(self, request: DebugRequest) -> Answer:
-        if reason := await refusal(request, self._check):
-            return _error(403, reason)
         path = request.path
         if request.method == "POST" and path == "api/retry":
             return self._run_again(request, await request.read())
@@ -266,11 +272,11 @@ class DebugApp:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, as an ASGI application does."""
-        await answer_asgi(scope, receive, send, self._respond, _BODY)
+        await answer_asgi(scope, receive, send, self._respond_mounted, _BODY)
 
     def aiohttp(self) -> web.Application:
         """Return an aiohttp application; mount it with `app.add_subapp("/debug/", manager.debug_app().aiohttp())`."""
-        return aiohttp_application(self._respond, _BODY)
+        return aiohttp_application(self._respond_mounted, _BODY)
 
 
 def _error(status: int, text: str) -> Answer:

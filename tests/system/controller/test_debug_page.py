@@ -452,8 +452,10 @@ async def test_other_hosts_and_proxies_are_refused(api_server: ApiServer) -> Non
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_requests_from_elsewhere_need_the_check(asynchronous: bool, caplog: pytest.LogCaptureFixture) -> None:
-    far = DebugRequest("GET", "", {"host": "shop.test", "authorization": "letmein"}, "10.1.2.3")
+@pytest.mark.parametrize("on_own_port", [False, True])
+async def test_check_is_asked_for_every_request(
+    asynchronous: bool, on_own_port: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     asked: list[DebugRequest] = []
 
     def check(request: DebugRequest) -> Any:
@@ -461,16 +463,24 @@ async def test_requests_from_elsewhere_need_the_check(asynchronous: bool, caplog
         allowed = request.headers.get("authorization") == "letmein"
         return asyncio.sleep(0, allowed) if asynchronous else allowed
 
-    assert "this machine only" in await refusal(far, None)
-    assert await refusal(far, check) == ""
-    assert "refuses" in await refusal(DebugRequest("GET", "", {"host": "shop.test"}, "10.1.2.3"), check)
-    assert "refuses" in await refusal(far, lambda request: 1 / 0)  # type: ignore[arg-type, return-value]
+    async def refused(host: str, client: str, check: Any, **headers: str) -> str:
+        request = DebugRequest("GET", "", {"host": host, **headers}, client)
+        return await refusal(request, check, on_own_port=on_own_port)
+
+    for host, client in (("shop.test", "10.1.2.3"), ("localhost:80", "127.0.0.1"), ("[::1]", "::ffff:127.0.0.1")):
+        assert await refused(host, client, check, authorization="letmein") == ""
+        assert "the check function of this page refuses" in await refused(host, client, check)
+        assert "refuses" in await refused(host, client, lambda request: 1 / 0)
+        assert "refuses" in await refused(host, client, lambda request: "yes")
+    assert len(asked) == 6
     assert "the check function raised" in caplog.text
-    assert "refuses" in await refusal(far, lambda request: "yes")  # type: ignore[arg-type, return-value]
-    assert len(asked) == 2
-    local = DebugRequest("GET", "", {"host": "localhost:80"}, "::ffff:127.0.0.1")
-    assert await refusal(local, check) == ""
-    assert len(asked) == 2
+
+
+async def test_check_is_asked_on_the_port(api_server: ApiServer) -> None:
+    async with page_with(api_server, check=lambda request: request.headers.get("x-user") == "jane") as page:
+        refused = await page.get("api/report", 403)
+        assert "the check function of this page refuses" in refused["error"]
+        await page.get("api/report", headers={"X-User": "jane"})
 
 
 async def test_only_the_page_itself_may_run_parked_keys(api_server: ApiServer) -> None:
@@ -539,7 +549,8 @@ def test_options_of_the_page_are_checked(options: dict[str, Any], text: str) -> 
 async def test_page_is_mounted_into_a_service(api_server: ApiServer, framework: str) -> None:
     manager = Manager("shop", client=api_server.url, leader_election=LeaderElection("shop"))
     manager.controller(core_v1.CONFIG_MAPS)(maps)
-    page, port = manager.debug_app(), free_port()
+    page = manager.debug_app(check=lambda request: request.headers["host"] != "evil.test")
+    port = free_port()
     async with manager, aiohttp.ClientSession() as session:
         base = f"http://127.0.0.1:{port}/debug/"
         async with served(page, framework, port):
@@ -555,6 +566,59 @@ async def test_page_is_mounted_into_a_service(api_server: ApiServer, framework: 
             assert found[0]["elector"]["identity"]
             async with session.get(base, headers={"Host": "evil.test"}) as answer:
                 assert answer.status == 403
+
+
+@pytest.mark.parametrize("framework", ["aiohttp", "asgi"])
+async def test_mounted_page_without_a_check_answers_no_request(api_server: ApiServer, framework: str) -> None:
+    manager = Manager("shop", client=api_server.url)
+    page, port = manager.debug_app(retry=True), free_port()
+    async with manager, aiohttp.ClientSession() as session, served(page, framework, port):
+        for path in ("", "page.js", "api/report", "api/events", "api/memory"):
+            async with session.get(f"http://127.0.0.1:{port}/debug/{path}") as answer:
+                told = await answer.json()
+                assert (answer.status, "Pass check= to Manager.debug_app" in told["error"]) == (403, True)
+
+
+@pytest.mark.parametrize("framework", ["aiohttp", "asgi"])
+async def test_proxy_on_this_machine_does_not_avoid_the_check(api_server: ApiServer, framework: str) -> None:
+    """The proxy adds no header, and names the address of the service as the host, as nginx does by default."""
+    api_server.create("configmaps", config_map("parked"))
+    manager = Manager("shop", client=api_server.url, grace=0.0)
+    manager.controller(core_v1.CONFIG_MAPS)(maps)
+    page = manager.debug_app(check=lambda request: request.headers.get("x-user") == "jane", retry=True)
+    port = free_port()
+    body = json.dumps({"controller": "configmaps", "key": "default/parked"})
+    async with manager, aiohttp.ClientSession() as session, served(page, framework, port), proxied(port) as address:
+        own = {"Origin": f"http://127.0.0.1:{port}", "Content-Type": "application/json"}
+        for path in ("", "api/report"):
+            async with session.get(f"{address}/debug/{path}") as answer:
+                assert answer.status == 403
+        async with session.post(f"{address}/debug/api/retry", data=body, headers=own) as answer:
+            assert answer.status == 403
+        async with session.get(f"{address}/debug/api/report", headers={"X-User": "jane"}) as answer:
+            assert answer.status == 200
+
+
+@asynccontextmanager
+async def proxied(port: int) -> AsyncIterator[str]:
+    """Pass requests on to a port, and return the address of the proxy."""
+
+    async def passed_on(request: web.Request) -> web.Response:
+        headers = {name: value for name, value in request.headers.items() if name != "Host"}
+        url = f"http://127.0.0.1:{port}{request.path_qs}"
+        async with session.request(request.method, url, headers=headers, data=await request.read()) as answer:
+            return web.Response(status=answer.status, body=await answer.read())
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", passed_on)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    async with aiohttp.ClientSession() as session:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
 
 
 async def line_of(answer: aiohttp.ClientResponse) -> bytes:

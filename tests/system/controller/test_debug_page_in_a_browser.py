@@ -146,7 +146,7 @@ async def test_page_is_used_with_the_keyboard(tab: Tab, address: str) -> None:
 
 async def test_lost_connection_is_shown(tab: Tab, api_server: ApiServer) -> None:
     manager = Manager("shop", client=api_server.url, debug_port=0)
-    page = manager.debug_app()
+    page = manager.debug_app(check=lambda request: True)
     async with manager:
         runner = web.AppRunner(page.aiohttp(), shutdown_timeout=0.1)
         await runner.setup()
