@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # importing `typing` would take as long as importing all 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Final
+    from typing import Any, Final
 
 #: The names at each address, separated by spaces, by the module below `aioinformer` that defines them.
 ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -167,6 +167,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "harness.plan": "Crash Plan",
     },
     "aioinformer.informer": {
+        "informer.informer_watch": "InformerWatch",
         "informer.options": "InformerOptions QueueName",
         "informer.process_loop": "CacheController CacheControllerConfig",
         "informer.snapshots": (
@@ -174,7 +175,8 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
             "SourceSnapshot"
         ),
         "informer.sync": "SyncResult Syncing all_synced",
-        "informer.watch": "InformerWatch ObjectEvent RetryWatcher WatchClosed until",
+        "informer.watch": "RetryWatcher WatchClosed until",
+        "reflector.watch_events": "ObjectEvent",
     },
     "aioinformer.leaderelection": {
         "leaderelection.candidate": "LeaseCandidate",
@@ -301,6 +303,19 @@ def modules_of(address: str) -> dict[str, str]:
 def _elsewhere(name: str) -> str:
     found = [address for address in ADDRESSES if name in modules_of(address)]
     return f": {name} is in {' and '.join(found)}" if found else ""
+
+
+def lazy_type(module: str, name: str) -> Any:
+    """Return a type for annotations that is imported when they are resolved, since its module takes long to import.
+
+    if TYPE_CHECKING:
+        from kubernetes_asyncio.client import ApiClient
+    else:
+        ApiClient = lazy_type("kubernetes_asyncio.client", "ApiClient")
+    """
+    from typing import ForwardRef
+
+    return ForwardRef(f"__import__({module!r}, fromlist=({name!r},)).{name}")
 
 
 def package_version() -> str:

@@ -11,16 +11,24 @@ and words of this package. No label and no value contains content of objects.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from prometheus_client import REGISTRY
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector, CollectorRegistry
 
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_exports
+from aioinformer.metrics.provider import MetricsSource
 from aioinformer.metrics.statistics import (
     ControllerStatistics,
     ElectorStatistics,
@@ -33,12 +41,8 @@ from aioinformer.metrics.statistics import (
 from aioinformer.reflector.state import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from prometheus_client.core import Metric
-    from prometheus_client.registry import CollectorRegistry
-
-    from aioinformer.metrics.provider import MetricsSource
     from aioinformer.metrics.statistics import Statistics
 
 #: The phases of a controller; see `ControllerSnapshot`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -10,11 +11,9 @@ import msgspec
 from aioinformer.concurrency import create_task
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator
 
     from aiohttp import web
-
-    Respond: TypeAlias = Callable[["WebRequest"], Awaitable["Answer"]]
 
 
 async def _nothing() -> bytes:
@@ -52,6 +51,9 @@ class Answer(msgspec.Struct, frozen=True):
     def all_headers(self) -> dict[str, str]:
         """Return the headers with the type."""
         return {"Content-Type": self.content_type, **self.headers}
+
+
+Respond: TypeAlias = Callable[[WebRequest], Awaitable[Answer]]
 
 
 async def answer_asgi(scope: Any, receive: Any, send: Any, respond: Respond, limit: int) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func
-
-if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 

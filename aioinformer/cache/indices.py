@@ -6,7 +6,8 @@ not traverse those, however many objects there are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from aioinformer.cache.objects.fields import FieldIndexFunc
 from aioinformer.cache.objects.record import Record
@@ -14,14 +15,11 @@ from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import LogError, Timed, function_name, log_each, plain_function, untimed
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func, meta_namespace_index_func
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
 T = TypeVar("T")
 
-IndexFunc: TypeAlias = "Callable[[T], Iterable[str] | None]"
+IndexFunc: TypeAlias = Callable[[T], Iterable[str] | None]
 #: name -> index function, or the path of a field
-Indexers: TypeAlias = "Mapping[str, IndexFunc[T] | str]"
+Indexers: TypeAlias = Mapping[str, IndexFunc[T] | str]
 
 
 def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:

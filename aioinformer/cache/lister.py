@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from aioinformer.cache.objects.fields import field_filter, parse_path
 from aioinformer.cache.objects.record import Record, labels_of
@@ -11,6 +12,7 @@ from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
 from aioinformer.errors import NotFound, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import meta_namespace_index_func
+from aioinformer.resources.resource import Resource
 from aioinformer.resources.selectors import (
     FieldSelector,
     LabelSelector,
@@ -19,12 +21,6 @@ from aioinformer.resources.selectors import (
     label_selector_of,
     nothing,
 )
-
-if TYPE_CHECKING:
-    import builtins
-    from typing import Self
-
-    from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
 

@@ -13,19 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from copy import deepcopy
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from aioinformer.cache.objects.frozen import thaw
 from aioinformer.cache.objects.record import Record
 from aioinformer.cache.objects.views import View
+from aioinformer.cache.store import Indexer
 from aioinformer.errors import AioinformerError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aioinformer.cache.store import Indexer
 
 #: The environment variable that enables detection with any value but "", "0" and "false".
 ENVIRONMENT_VARIABLE = "AIOINFORMER_CACHE_MUTATION_DETECTOR"

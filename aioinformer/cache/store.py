@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from aioinformer.cache.indices import Indexers, IndexFunc
 from aioinformer.cache.thread_safe_store import NAMESPACE_INDEX, Indices, ThreadSafeStore
 from aioinformer.errors import USER_ERRORS, KeyFuncError
 from aioinformer.functions import LogError, Timed, log_each, untimed
@@ -18,11 +20,6 @@ from aioinformer.resources.keys import (
     metadata_field,
     metadata_of,
 )
-
-if TYPE_CHECKING:
-    import builtins
-
-    from aioinformer.cache.indices import Indexers, IndexFunc
 
 __all__ = ["NAMESPACE_INDEX", "Indexer", "Indices", "KeyFunc", "Store", "ThreadSafeStore"]
 

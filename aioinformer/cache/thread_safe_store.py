@@ -16,18 +16,15 @@ handler may read while its own thread is changing the store.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from aioinformer.cache.bulk_change import BulkChange
 from aioinformer.cache.indices import Begun, Index, Indexers, IndexFunc, index_functions
 from aioinformer.cache.objects.record import Record
 from aioinformer.errors import IndexNotFound, UsageError
 from aioinformer.functions import LogError, Timed, log_each, untimed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
-
-    from aioinformer.cache.bulk_change import BulkChange
 
 T = TypeVar("T")
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+import builtins
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
+from aioinformer.cache.indices import Indexers
 from aioinformer.cache.store import Indexer
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func
-
-if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable
-
-    from aioinformer.cache.indices import Indexers
 
 T = TypeVar("T")
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from aioinformer.cache.objects.codec import BodyDecoder
+from aioinformer.client.resource_client import ResourceClient
 from aioinformer.resources.accessors import add_groups, named_resource
-
-if TYPE_CHECKING:
-    from aioinformer.cache.objects.codec import BodyDecoder
-    from aioinformer.client.resource_client import ResourceClient
-    from aioinformer.resources.resource import Resource
+from aioinformer.resources.resource import Resource
 
 __all__ = ["Accessors"]
 

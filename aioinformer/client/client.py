@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.cache.objects.views import View
 from aioinformer.client import bodies
 from aioinformer.client.accessors import Accessors
-from aioinformer.client.requests import JSON, Settings
+from aioinformer.client.bodies import RawAnswer
+from aioinformer.client.requests import JSON, FieldValidation, Impersonation, Settings, WriteOptions
 from aioinformer.client.resource_client import ResourceClient
 from aioinformer.client.retries import Sender, new_request
 from aioinformer.errors import OptionError, UsageError
+from aioinformer.exports import lazy_type
 from aioinformer.resources import catalog
 from aioinformer.resources.discovery import Discovery
 from aioinformer.resources.resource import path_segment
-from aioinformer.resources.restmapper import UnknownResource
+from aioinformer.resources.restmapper import ServedResources, UnknownResource
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.resources.types_of_objects import declared_type, type_of
-from aioinformer.transport.clients import transport_of
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import Connection, transport_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Unpack
-
     from aioinformer.client.applying import ApplyReport
-    from aioinformer.client.bodies import RawAnswer
-    from aioinformer.client.requests import FieldValidation, Impersonation, WriteOptions
     from aioinformer.resources.resource import Resource
-    from aioinformer.resources.restmapper import ServedResources
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
+else:
+    ApplyReport = lazy_type("aioinformer.client.applying", "ApplyReport")
 
 T = TypeVar("T")
 V = TypeVar("V", bound=View)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -17,7 +18,7 @@ from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.selectors import field_selector_of, label_selector_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+    from collections.abc import Callable, Coroutine, Generator, Mapping
 
     from aioinformer.cache.objects.codec import ObjectType
     from aioinformer.cache.objects.record import Record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 from urllib.parse import quote
@@ -12,8 +13,6 @@ from aioinformer.resources.keys import metadata_field, metadata_of, object_name
 from aioinformer.transport.auth.secret import PrivateHeaders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from aioinformer.resources.resource import Resource
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
@@ -50,9 +49,9 @@ class Generated(Protocol):
 
 
 #: What a request is about: `name`, `namespace/name`, or an object with metadata.
-Target: TypeAlias = "str | Mapping[str, Any] | HasMetadata"
+Target: TypeAlias = str | Mapping[str, Any] | HasMetadata
 #: What a request stores: an object of the type of the client, or another form of one, but no view of another kind.
-Body: TypeAlias = "T | Mapping[str, Any] | Mutable | Generated"
+Body: TypeAlias = T | Mapping[str, Any] | Mutable | Generated
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"

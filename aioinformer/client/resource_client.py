@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
@@ -10,10 +12,20 @@ import msgspec
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import json_of
 from aioinformer.client import bodies
+from aioinformer.client.bodies import Status
 from aioinformer.client.changes.applied import creation_manager
 from aioinformer.client.changes.ownership import managed_fields_upgrade
-from aioinformer.client.lists import Listing, PageRequests, list_options
-from aioinformer.client.requests import delete_options, namespace_in, place
+from aioinformer.client.lists import Listing, Page, PageRequests, list_options
+from aioinformer.client.requests import (
+    Body,
+    Propagation,
+    ReadOptions,
+    Target,
+    WriteOptions,
+    delete_options,
+    namespace_in,
+    place,
+)
 from aioinformer.client.retries import new_request
 from aioinformer.client.subresources import ObjectMethods
 from aioinformer.errors import ApiNotFound, Conflict, UsageError
@@ -22,16 +34,11 @@ from aioinformer.reflector.pager import read_watch
 from aioinformer.reflector.watch_events import ObjectEvent, RecordDecoder
 from aioinformer.resources.keys import object_name
 from aioinformer.resources.scopes import check_namespace
+from aioinformer.resources.selectors import FieldSelector, LabelSelector
 from aioinformer.transport import HttpRequest, Sending
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import AsyncGenerator, Collection, Mapping
-
-    from aioinformer.client.bodies import Status
-    from aioinformer.client.lists import Page
-    from aioinformer.client.requests import Body, Propagation, Query, ReadOptions, Settings, Target, WriteOptions
-    from aioinformer.resources.selectors import FieldSelector, LabelSelector
+    from aioinformer.client.requests import Query, Settings
 
 T = TypeVar("T")
 

@@ -7,27 +7,22 @@ not to have it.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
+from datetime import datetime
+from typing import Any, Final, TypeVar, Unpack, cast
 
-from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.client import bodies
 from aioinformer.client.bodies import Status
 from aioinformer.client.logs import log_query, read_lines
-from aioinformer.client.requests import delete_options, locate
+from aioinformer.client.requests import Body, Propagation, ReadOptions, Target, WriteOptions, delete_options, locate
 from aioinformer.client.retries import new_request
 from aioinformer.client.verbs import Verbs
 from aioinformer.errors import UsageError
+from aioinformer.models import authentication_v1, autoscaling_v1, core_v1
 from aioinformer.resources.resource import Resource, path_segment
 from aioinformer.transport import HttpRequest, Sending
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
-    from datetime import datetime
-
-    from aioinformer.cache.objects.codec import BodyDecoder
-    from aioinformer.client.requests import Body, Propagation, ReadOptions, Target, WriteOptions
-    from aioinformer.models import authentication_v1, autoscaling_v1, core_v1
 
 T = TypeVar("T")
 S = TypeVar("S")

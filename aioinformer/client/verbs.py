@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 import msgspec
 
+from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.client import bodies, targets
 from aioinformer.client.changes import drift
 from aioinformer.client.changes.applied import Applied, difference
 from aioinformer.client.changes.editing import Live, check_members, check_stored, edit
 from aioinformer.client.changes.ownership import creation_moved
 from aioinformer.client.changes.patches import check_whole
-from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
-from aioinformer.client.retries import new_request
+from aioinformer.client.requests import (
+    APPLY,
+    JSON,
+    PATCHES,
+    Body,
+    PatchType,
+    ReadOptions,
+    Settings,
+    Target,
+    WriteOptions,
+    locate,
+)
+from aioinformer.client.retries import Sender, new_request
 from aioinformer.errors import ApiNotFound, Conflict, Invalid, OptionError, UsageError, explained
 from aioinformer.resources.keys import metadata_field, metadata_of
+from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from aioinformer.cache.objects.codec import ObjectType
-    from aioinformer.client.requests import Body, PatchType, Query, ReadOptions, Settings, Target, WriteOptions
-    from aioinformer.client.retries import Sender
-    from aioinformer.resources.resource import Resource
+    from aioinformer.client.requests import Query
 
 T = TypeVar("T")
 

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from aioinformer.client.targets import VERBS
 from aioinformer.controller.inputs.keys import keys_in
 from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
+from aioinformer.controller.inputs.predicates import Change, Predicate
 from aioinformer.controller.inputs.sources import Every, Source, source_of
+from aioinformer.controller.request import Reconciler, UndecodableHandler
 from aioinformer.controller.writes.ledger import Ledger
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import async_function, function_name
+from aioinformer.informer.options import InformerOptions
 from aioinformer.reflector.options import check_seconds
 from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
 from aioinformer.workqueue.requests.outcomes import QueueOptions
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable
-
-    from aioinformer.controller.inputs.predicates import Change, Predicate
-    from aioinformer.controller.request import Reconciler, UndecodableHandler
-    from aioinformer.informer.options import InformerOptions
 
 T = TypeVar("T")
 

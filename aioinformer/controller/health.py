@@ -7,6 +7,7 @@ not ready works, or waits to work, on old caches. A standby that waits for the l
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -18,7 +19,7 @@ from aioinformer.reflector.protocol.changes import summary
 from aioinformer.serving import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable
 
     from aioinformer.controller.report import ControllerSnapshot, ManagerSnapshot
     from aioinformer.serving import WebRequest

@@ -16,46 +16,43 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
-from aioinformer.controller.declaration import Controller, checked_list, controller
+from aioinformer.controller.debug.access import Check
+from aioinformer.controller.declaration import Controller, ControllerOptions, Writes, checked_list, controller
 from aioinformer.controller.health import STALE, Health, readiness
 from aioinformer.controller.program import run_as_program, stopped_by_signals
-from aioinformer.controller.report import idle_snapshot
-from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
+from aioinformer.controller.report import ManagerSnapshot, idle_snapshot
+from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning, Reconciler
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.settings import Restart, Settings
 from aioinformer.errors import UsageError
+from aioinformer.exports import lazy_type
+from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.pool import checked_namespaces
 from aioinformer.handlers.resync import checked_period
+from aioinformer.leaderelection.leadership import LeaderElection
+from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.reflector.options import check_seconds
+from aioinformer.resources.keys import ObjectName
+from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import ControllerRing
-from aioinformer.transport.clients import Client
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import ApiClient, Client, Connection
 from aioinformer.webhooks.admission import Admission, Admitting
+from aioinformer.webhooks.server import WebhookServer
+from aioinformer.workqueue.requests.outcomes import Parked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractAsyncContextManager
-
-    from kubernetes_asyncio.client import ApiClient
-
-    from aioinformer.controller.debug.access import Check
     from aioinformer.controller.debug.app import DebugApp
-    from aioinformer.controller.declaration import ControllerOptions, Writes
-    from aioinformer.controller.report import ManagerSnapshot, StopReport
-    from aioinformer.controller.request import Reconciler
+    from aioinformer.controller.report import StopReport
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.events import Recorder
-    from aioinformer.factory.factory import SharedInformerFactory
-    from aioinformer.leaderelection.leadership import LeaderElection
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.resources.keys import ObjectName
-    from aioinformer.resources.resource import Resource
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
-    from aioinformer.webhooks.server import WebhookServer
-    from aioinformer.workqueue.requests.outcomes import Parked
+else:
+    DebugApp = lazy_type("aioinformer.controller.debug.app", "DebugApp")
+    Recorder = lazy_type("aioinformer.events", "Recorder")
 
 T = TypeVar("T")
 

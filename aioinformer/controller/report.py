@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Mapping
+from typing import TypedDict
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.ring import RingSnapshot
+from aioinformer.informer.snapshots import FactorySnapshot
+from aioinformer.ring import RingSnapshot
 
 
 class RunningSnapshot(TypedDict):

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Coroutine
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias
 
 import msgspec
 
-from aioinformer.errors import AioinformerError, OptionError, UsageError
+from aioinformer.cache.lister import Lister
+from aioinformer.cache.objects.record import Record
+from aioinformer.controller.answers import StatusAnswers
+from aioinformer.controller.inputs.mapping import Input
+from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
+from aioinformer.exports import lazy_type
 from aioinformer.functions import function_name, plain_function
-from aioinformer.resources.keys import metadata_field, metadata_of
+from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of
 from aioinformer.resources.references import ObjectReference
+from aioinformer.resources.resource import Resource
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY as LOW_PRIORITY
 from aioinformer.workqueue.requests.causes import NORMAL_PRIORITY as NORMAL_PRIORITY
 from aioinformer.workqueue.requests.causes import Cause as Cause
 from aioinformer.workqueue.requests.causes import Trigger as Trigger
 
 if TYPE_CHECKING:
-    import logging
-    from collections.abc import Callable, Coroutine
-    from datetime import datetime
-
     from typing_extensions import TypeVar
 
-    from aioinformer.cache.lister import Lister
-    from aioinformer.cache.objects.record import Record
-    from aioinformer.client.client import Client
-    from aioinformer.controller.answers import StatusAnswers
-    from aioinformer.controller.inputs.mapping import Input
-    from aioinformer.errors import DecodeError
-    from aioinformer.leaderelection.elector import Term
-    from aioinformer.resources.keys import ObjectName
-    from aioinformer.resources.resource import Resource
-    from aioinformer.ring import SlotGrant
-
     T_co = TypeVar("T_co", covariant=True, default=Any)
+    from aioinformer.client.client import Client
+    from aioinformer.leaderelection.elector import Term
+    from aioinformer.ring import SlotGrant
 else:
+    Client = lazy_type("aioinformer.client.client", "Client")
+    Term = lazy_type("aioinformer.leaderelection.elector", "Term")
+    SlotGrant = lazy_type("aioinformer.ring", "SlotGrant")
     from typing import TypeVar
 
     T_co = TypeVar("T_co", covariant=True)
@@ -318,8 +318,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: Reconciles objects of a type: an async function of their requests.
-Reconciler: TypeAlias = "Callable[[Request[T]], Coroutine[Any, Any, Result | None]]"
-UndecodableHandler: TypeAlias = "Callable[[Request[Any], DecodeError], Coroutine[Any, Any, Result | None]]"
+Reconciler: TypeAlias = Callable[[Request[T]], Coroutine[Any, Any, Result | None]]
+UndecodableHandler: TypeAlias = Callable[[Request[Any], DecodeError], Coroutine[Any, Any, Result | None]]
 
 
 class TerminalError(AioinformerError):

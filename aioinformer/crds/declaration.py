@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,8 +16,6 @@ from aioinformer.resources.resource import Resource
 from aioinformer.resources.types_of_objects import declare_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     T = TypeVar("T")
     T_co = TypeVar("T_co", covariant=True)
 else:

@@ -5,15 +5,13 @@ Each is a `msgspec.Meta`, which msgspec hands over, and pydantic leaves to the r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from msgspec import Meta
 
 from aioinformer.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 C = TypeVar("C", bound="type[Any]")
 

@@ -14,22 +14,24 @@ import asyncio
 import inspect
 import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
 from aioinformer.concurrency import Owner, Root, TaskGroup, is_ending
 from aioinformer.errors import USER_ERRORS, UsageError
+from aioinformer.events.correlator import Correlator
+from aioinformer.events.event import Event
 from aioinformer.events.recorder import EventRecorder
 from aioinformer.events.writer import EventRecording
+from aioinformer.exports import lazy_type
 from aioinformer.logs import get_logger, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aioinformer.events.correlator import Correlator
-    from aioinformer.events.event import Event
     from aioinformer.events.sink import EventSink
+else:
+    EventSink = lazy_type("aioinformer.events.sink", "EventSink")
 
 T = TypeVar("T", bound="EventRecording | EventWatch")
 

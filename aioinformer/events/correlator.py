@@ -14,15 +14,12 @@ Each step remembers up to 4096 entries, and forgets the least recently used one 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from aioinformer.events.event import Event
 from aioinformer.workqueue.rate_limiters import TokenBucket
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-    from aioinformer.events.event import Event
 
 V = TypeVar("V")
 

@@ -6,14 +6,12 @@ instance. On the server, both APIs are views of the same collection.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from aioinformer.resources.references import ObjectReference
+from aioinformer.resources.references import ObjectReference
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"

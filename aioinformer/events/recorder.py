@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -14,8 +15,6 @@ from aioinformer.events.event import NORMAL, WARNING, Event
 from aioinformer.resources.references import get_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from aioinformer.resources.references import ObjectReference
 
 _TYPES = (NORMAL, WARNING)

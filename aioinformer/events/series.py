@@ -10,16 +10,12 @@ series is limited (client-go's is not).
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aioinformer.events.correlator import EventCorrelateResult, LRUCache
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from aioinformer.events.event import Event
-
+from aioinformer.events.event import Event
 
 #: Seconds after which the count of a running series is written, and after which a series without an Event ends.
 _REFRESH: Final = 1800.0

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
 
 from aioinformer.client.client import Client
 from aioinformer.errors import UsageError
-from aioinformer.events.correlator import EventCorrelator
+from aioinformer.events.correlator import Correlator, EventCorrelator
 from aioinformer.events.event import Event
 from aioinformer.events.series import EventSeriesCorrelator
 from aioinformer.resources import catalog
 from aioinformer.resources.discovery import Discovery
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aioinformer.events.correlator import Correlator
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import Connection
 
 
 class EventSink(Protocol):

@@ -23,21 +23,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as random_module
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aioinformer.concurrency import TaskGroup, running_loop
 from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.events.correlator import Correlator
+from aioinformer.events.event import Event
+from aioinformer.exports import lazy_type
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.delaying import DelayingQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Hashable
 
-    from aioinformer.events.correlator import Correlator, EventCorrelateResult
-    from aioinformer.events.event import Event
+    from aioinformer.events.correlator import EventCorrelateResult
     from aioinformer.events.sink import EventSink
+else:
+    EventSink = lazy_type("aioinformer.events.sink", "EventSink")
 
 _log = get_logger("aioinformer.events")
 

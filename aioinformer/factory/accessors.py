@@ -6,14 +6,12 @@ The stub beside this module has the type of each path and name.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aioinformer.errors import UnknownOption
 from aioinformer.factory.resource_accessor import ClusterAccessor, InformerSource, NamespacedAccessor, ResourceAccessor
 from aioinformer.resources.accessors import add_groups, named_resource
-
-if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+from aioinformer.resources.resource import Resource
 
 __all__ = ["Accessors", "ClusterAccessor", "InformerSource", "NamespacedAccessor", "ResourceAccessor"]
 

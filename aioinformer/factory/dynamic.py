@@ -9,6 +9,7 @@ longer served, its objects are delivered as deletes; another version gets its ow
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import msgspec
@@ -18,33 +19,29 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
 from aioinformer.handlers.resync import checked_period
-from aioinformer.informer.options import Making, RunOptions, named_options
+from aioinformer.informer.options import InformerOptions, Making, RunOptions, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.snapshots import FactorySnapshot
 from aioinformer.informer.sources import OneCollection
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
-from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.metrics.names import InformerName
+from aioinformer.metrics.provider import MetricsProvider
+from aioinformer.reflector.listwatch import ListerWatcher, ListWatch
+from aioinformer.reflector.options import ListOptions
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.catalog import find
 from aioinformer.resources.crds import CustomResourceDefinition
 from aioinformer.resources.discovery import Discovery
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.resource import Resource
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import ApiClient, Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from kubernetes_asyncio.client import ApiClient
-
-    from aioinformer.informer.options import InformerOptions
-    from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics.names import InformerName
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.options import ListOptions
     from aioinformer.resources.scopes import Scope
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
 
 
 _log = get_logger("aioinformer.factory")

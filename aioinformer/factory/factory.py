@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
@@ -10,30 +11,26 @@ from aioinformer.errors import InformerStopped, OptionError, UsageError, did_you
 from aioinformer.factory.accessors import Accessors
 from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
+from aioinformer.factory.memory import InformerMemory
 from aioinformer.functions import plain_function
 from aioinformer.handlers.resync import checked_period
 from aioinformer.informer.options import Making, RunOptions, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.snapshots import FactorySnapshot
 from aioinformer.informer.sync import SyncResult, all_synced
+from aioinformer.metrics.names import InformerName
+from aioinformer.metrics.provider import MetricsProvider
+from aioinformer.reflector.options import ListOptions
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.resources.resource import Resource
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import ApiClient, Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from kubernetes_asyncio.client import ApiClient
-
     from aioinformer.cache.objects.codec import BodyDecoder
     from aioinformer.cache.objects.storage import DecodedTier, DictTier
-    from aioinformer.factory.memory import InformerMemory
     from aioinformer.factory.resource_accessor import FrozenObject
     from aioinformer.informer.options import CommonOptions
-    from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics.names import InformerName
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.reflector.options import ListOptions
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
 
 T = TypeVar("T")
 M = TypeVar("M")

@@ -12,6 +12,7 @@ set of handlers, and one state:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,17 +25,17 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sources import NOT_STARTED, Sources, excluded_by
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
+from aioinformer.reflector.listwatch import ListerWatcher
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.keys import object_name, split_meta_namespace_key
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
     from aioinformer.cache.waiters import Write
     from aioinformer.informer.process_loop import Source
-    from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.reflector import Reflector
 
 T = TypeVar("T")

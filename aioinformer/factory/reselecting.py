@@ -8,14 +8,12 @@ list arrives, the cache shows the old selection without further changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sources import OneCollection
-
-if TYPE_CHECKING:
-    from aioinformer.reflector.listwatch import ListerWatcher
+from aioinformer.reflector.listwatch import ListerWatcher
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.listener import ProcessorListener
-from aioinformer.handlers.names import HandlerNames
+from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames
 from aioinformer.handlers.notifications import AddNotification, delivery_to
 from aioinformer.handlers.resync import ResyncPeriods, ResyncSchedule
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.cache.store import ThreadSafeStore
-    from aioinformer.handlers.names import HandlerCall, HandlerError
     from aioinformer.handlers.processor import SharedProcessor
     from aioinformer.handlers.stalls import Stalls
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs, ResourceEventHandlerFuncs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -53,4 +50,4 @@ Handler: TypeAlias = (
     | ResourceEventHandlerDetailedFuncs[T]
 )
 #: A function for deleted objects.
-DeleteFunction: TypeAlias = "Callable[[T | DeletedFinalStateUnknown[T]], Any]"
+DeleteFunction: TypeAlias = Callable[[T | DeletedFinalStateUnknown[T]], Any]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aioinformer.concurrency import Latch
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Hashable
 
 T = TypeVar("T")
 K = TypeVar("K", bound="Hashable")

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from concurrent.futures import Executor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from aioinformer.errors import UsageError
 from aioinformer.handlers.notifications import (
@@ -22,9 +22,7 @@ from aioinformer.handlers.notifications import (
     UpdateNotification,
     delivery_to,
 )
-
-if TYPE_CHECKING:
-    from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 T = TypeVar("T")
 

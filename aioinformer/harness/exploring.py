@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import msgspec
 
 from aioinformer.harness.checker import HarnessFailure
-from aioinformer.harness.harness import Harness
+from aioinformer.harness.harness import Harness, MakeManager
 from aioinformer.harness.loop import VirtualTimeLoop
 from aioinformer.harness.plan import FAULTS, Plan
 from aioinformer.harness.story import differences
 from aioinformer.logs import get_logger
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from aioinformer.harness.harness import MakeManager
-
-    Scenario = Callable[[Harness], Awaitable[object]]
+Scenario: TypeAlias = Callable[[Harness], Awaitable[object]]
 
 
 class HarnessReport(msgspec.Struct):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from aioinformer.concurrency import create_task
+from aioinformer.controller import Manager
 from aioinformer.controller.writes.ledger import Ledger
 from aioinformer.errors import UsageError
 from aioinformer.harness.checker import Checker, HarnessFailure, NotConverged, idle_writes
@@ -17,21 +19,18 @@ from aioinformer.harness.plan import Dice, Plan
 from aioinformer.harness.process import ACTOR, UNCOUNTED, Process, Write
 from aioinformer.harness.serving import InProcessServer
 from aioinformer.harness.story import Story, content, key_of
+from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from aioinformer.controller import Manager
-    from aioinformer.resources.resource import Resource
     from aioinformer.testing.state.storage import Change
 
-    MakeManager = Callable[["Harness"], Manager]
-    AnyResource = str | Resource[Any]
 
 #: Virtual seconds in which all managers must stop at the end of a run.
 _STOP = 600.0
 _MOST_STEPS = 20_000
 _GARBAGE_COLLECTOR = "garbage collector"
+
+AnyResource: TypeAlias = str | Resource[Any]
 
 
 class Converged(NamedTuple):
@@ -274,3 +273,6 @@ class Harness:
     def _on_cleanup(self, wake: Callable[[], None]) -> None:
         if all(event.actor != _GARBAGE_COLLECTOR for event in self.scheduler.pending):
             self.scheduler.add(_GARBAGE_COLLECTOR, "runs", wake, self.dice.delay())
+
+
+MakeManager: TypeAlias = Callable[[Harness], Manager]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,27 +10,25 @@ from msgspec.structs import replace
 
 from aioinformer.errors import USER_ERRORS, Stale, UsageError
 from aioinformer.functions import plain_function
+from aioinformer.handlers.backlog import Batch
 from aioinformer.informer.health import FailingIndices
 from aioinformer.informer.outages import Outages
+from aioinformer.informer.pipeline import Pipeline
 from aioinformer.informer.reader import InformerCache
 from aioinformer.informer.snapshots import InformerSnapshot, informer_snapshot
 from aioinformer.logs import get_logger
 from aioinformer.metrics.counters import InformerCounters
 from aioinformer.metrics.names import InformerName, InformerNameAndResource
 from aioinformer.metrics.statistics import InformerStatistics
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector.listwatch import ListerWatcher
+from aioinformer.reflector.reflector import Reflector
+from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.scopes import InformerKey, Scope
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
-    from aioinformer.handlers.backlog import Batch
-    from aioinformer.informer.pipeline import Pipeline
     from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.reflector import Reflector
-    from aioinformer.reflector.state import InformerState
 
 T = TypeVar("T")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import partial
 from types import FunctionType
@@ -10,27 +11,22 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, Typed
 import msgspec
 from msgspec.structs import replace
 
+from aioinformer.cache.indices import Indexers
+from aioinformer.cache.objects.codec import BodyDecoder, Transform
 from aioinformer.cache.objects.fields import FieldIndexFunc
 from aioinformer.cache.objects.storage import Storage, StorageTier
 from aioinformer.errors import OptionError, UnknownOption, UsageError, did_you_mean
 from aioinformer.handlers.resync import checked_period
 from aioinformer.reflector.options import ReflectorOptions, check_indexers, check_options, check_seconds, checked_fields
+from aioinformer.resources.field_selectors import FieldSelector
+from aioinformer.resources.label_selectors import LabelSelector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from aioinformer.cache.indices import Indexers
-    from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.store import Indexer
     from aioinformer.metrics.names import InformerNameAndResource
     from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.resources.field_selectors import FieldSelector
-    from aioinformer.resources.label_selectors import LabelSelector
 
 T = TypeVar("T")
-
-#: The values of `RunOptions.queue`.
-QueueName: TypeAlias = "Literal['delta', 'in_order'] | QueueKind"
 
 
 class QueueKind(StrEnum):
@@ -38,6 +34,10 @@ class QueueKind(StrEnum):
 
     DELTA = "delta"
     IN_ORDER = "in_order"
+
+
+#: The values of `RunOptions.queue`.
+QueueName: TypeAlias = Literal["delta", "in_order"] | QueueKind
 
 
 class RunOptions(ReflectorOptions, frozen=True):

@@ -5,34 +5,31 @@ Reads are plain calls that never wait. Waits return once the condition holds, an
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from aioinformer.cache.indices import Indexers, field_paths
 from aioinformer.cache.lister import ClusterLister, Lister
-from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.codec import BodyDecoder, ObjectType, Transform
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
-from aioinformer.cache.waiters import Deadlines, KeyWaiters, ShownWrite, VersionWaiters, check_resource, write_of
+from aioinformer.cache.waiters import Deadlines, KeyWaiters, ShownWrite, VersionWaiters, Write, check_resource, write_of
 from aioinformer.concurrency import Latch, Slicer
 from aioinformer.errors import DecodeError, InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls
 from aioinformer.informer.health import Undecodable
+from aioinformer.informer.options import RunOptions
+from aioinformer.informer.sources import Sources
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import meta_namespace_index_func
+from aioinformer.resources.resource import Resource
 from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from aioinformer.cache.compressor import Compressor
-    from aioinformer.cache.objects.codec import BodyDecoder, Transform
-    from aioinformer.cache.waiters import Write
-    from aioinformer.informer.options import RunOptions
-    from aioinformer.informer.sources import Sources
-    from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
 

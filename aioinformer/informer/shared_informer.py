@@ -16,39 +16,37 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
-from aioinformer.cache.objects.storage import Storage
+from aioinformer.cache.indices import Indexers
+from aioinformer.cache.objects.codec import BodyDecoder, Transform
+from aioinformer.cache.objects.storage import Storage, StorageTier
 from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import ENDING, Owner, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError, collapsed
 from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
+from aioinformer.handlers.registration import HandlerRegistration
+from aioinformer.handlers.signatures import DeleteFunction
 from aioinformer.informer.observed import ObservedInformer
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.pipeline import Pipeline
 from aioinformer.informer.process_loop import CacheController, CacheControllerConfig, Source
 from aioinformer.informer.sources import Feed, OneCollection, PartOfStore, Sources
 from aioinformer.logs import get_logger
-from aioinformer.reflector.listwatch import ListWatch, check_lister_watcher
+from aioinformer.metrics.names import InformerNameAndResource
+from aioinformer.metrics.provider import MetricsProvider
+from aioinformer.reflector.listwatch import ListerWatcher, ListWatch, check_lister_watcher
 from aioinformer.reflector.options import check_indexers, check_metrics, check_options, checked_fields
-from aioinformer.reflector.reflector import Reflector
+from aioinformer.reflector.reflector import Reflector, WatchErrorHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from aioinformer.cache.indices import Indexers
-    from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.objects.frozen import FrozenDict
-    from aioinformer.cache.objects.storage import DecodedTier, DictTier, StorageTier
-    from aioinformer.handlers.registration import HandlerRegistration
-    from aioinformer.handlers.signatures import DeleteFunction, Handler
+    from aioinformer.cache.objects.storage import DecodedTier, DictTier
+    from aioinformer.handlers.signatures import Handler
     from aioinformer.informer.options import OwnOptions
-    from aioinformer.metrics.names import InformerNameAndResource
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.reflector import WatchErrorHandler
 
 T = TypeVar("T")
 M = TypeVar("M")

@@ -12,7 +12,7 @@ announces itself with a LeaseCandidate object, and renews it every five minutes 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Owner
@@ -22,14 +22,11 @@ from aioinformer.leaderelection.lock import wall_clock
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
-from aioinformer.transport.clients import transport_of
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import Connection, transport_of
 from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.rate_limiters import ItemExponentialFailureRateLimiter
 from aioinformer.workqueue.rate_limiting import RateLimitingQueue
-
-if TYPE_CHECKING:
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
 
 LEASE_CANDIDATES: Resource[Any] = Resource(
     "coordination.k8s.io", "v1beta1", "leasecandidates", kind="LeaseCandidate", model=""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -28,17 +29,16 @@ from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verd
 from aioinformer.leaderelection.lock import LeaseAttempts, LeaseLock
 from aioinformer.leaderelection.watch import ObjectWatch
 from aioinformer.logs import get_logger
+from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import ElectorStatistics
 from aioinformer.reflector.options import check_metrics
-from aioinformer.transport.clients import transport_of
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import Connection, transport_of
 from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
 
 T = TypeVar("T")
 

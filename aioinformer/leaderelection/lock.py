@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,18 +11,26 @@ import msgspec
 
 from aioinformer.client.client import Client
 from aioinformer.errors import AioinformerError, TransportError
-from aioinformer.leaderelection.lease import CreateLease, GetLease, LeaseMachine, LeaseReply, UpdateLease, Verdict
+from aioinformer.leaderelection.lease import (
+    CreateLease,
+    GetLease,
+    LeaseMachine,
+    LeaseReply,
+    LeaseRequest,
+    UpdateLease,
+    Verdict,
+)
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import Resource
+from aioinformer.transport import Transport
 from aioinformer.transport.clients import transport_of
 from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.retry import is_conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator
 
-    from aioinformer.leaderelection.lease import LeaderElectionOptions, LeaseRequest
-    from aioinformer.transport import Transport
+    from aioinformer.leaderelection.lease import LeaderElectionOptions
 
 T = TypeVar("T")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from weakref import WeakSet, WeakValueDictionary
 
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
-
-if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+from aioinformer.resources.resource import Resource
 
 _log = get_logger("aioinformer.metrics")
 

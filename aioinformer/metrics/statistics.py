@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from aioinformer.metrics.names import InformerNameAndResource
+from aioinformer.metrics.names import InformerNameAndResource
 
 
 class InformerStatistics(msgspec.Struct, frozen=True):

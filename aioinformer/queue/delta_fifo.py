@@ -6,6 +6,7 @@ replacement enqueues a deletion for each known object that it does not contain.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -15,7 +16,7 @@ from aioinformer.queue.listed_objects import ListedObjects
 from aioinformer.resources.keys import DeletedFinalStateUnknown, meta_namespace_key_func
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, MutableMapping
+    from collections.abc import Generator, Iterable, MutableMapping
 
 __all__ = ["DeltaFIFO", "KnownObjects", "PopProcessFunc", "Queue"]
 

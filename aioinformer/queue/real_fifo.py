@@ -6,6 +6,7 @@ replacement waits as one item, so that readers see it in one piece.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from aioinformer.queue.fifo import FIFO, Step
 from aioinformer.resources.keys import meta_namespace_key_func
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Generator, Iterable
 
 __all__ = ["Bookmark", "CollectionConsumer", "OrderedDelta", "RealFIFO", "ReplacedAll", "SyncAll"]
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Collection, Iterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from aioinformer.cache.objects.record import UndecodablePlaceholder
+from aioinformer.cache.objects.record import Decode, Record, UndecodablePlaceholder
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import AioinformerError, DecodeError, Expired, OptionError
 from aioinformer.logs import get_logger
+from aioinformer.reflector.listwatch import ListerWatcher
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.pager import read_page
 from aioinformer.reflector.protocol.messages import PageEnded
 from aioinformer.reflector.watch_events import RecordDecoder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from aioinformer.cache.objects.record import Decode, Record
-    from aioinformer.reflector.listwatch import ListerWatcher
 
 _log = get_logger("aioinformer.reflector")
 

@@ -6,8 +6,9 @@ The next page of a list is requested while the current one is decoded, so neithe
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,20 +18,18 @@ from aioinformer.concurrency import is_ending
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.logs import get_logger
+from aioinformer.reflector.options import ListOptions
 from aioinformer.resources.keys import object_name
 from aioinformer.resources.resource import Resource
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.resources.selectors import FieldSelector, LabelSelector, field_selector_of, label_selector_of
 from aioinformer.transport import HttpRequest, Response, Transport
-from aioinformer.transport.clients import transport_of
+from aioinformer.transport.clients import Connection, transport_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Self
+    from collections.abc import Awaitable
 
-    from aioinformer.reflector.options import ListOptions
     from aioinformer.transport import Response
-    from aioinformer.transport.auth.credentials import Connection
 
 
 T = TypeVar("T")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -11,15 +12,13 @@ from msgspec.structs import replace
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.errors import DecodeError, Expired, FrameTooLarge, TransportError, UsageError
 from aioinformer.logs import Trace, get_logger
+from aioinformer.reflector.listwatch import ListerWatcher
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Failed, Listed, PageEnded, Send, Watched
 from aioinformer.reflector.response_reader import ResponseReader
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RecordDecoder, WatchEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.transport import Response
 
 T = TypeVar("T")

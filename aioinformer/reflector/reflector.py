@@ -14,14 +14,16 @@ from time import monotonic, time
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from aioinformer.cache.objects.record import Decode, decode_record
+from aioinformer.cache.objects.record import Decode, Record, decode_record
 from aioinformer.concurrency import TaskGroup, is_cancelled, shielded
 from aioinformer.errors import USER_ERRORS, ProcessingError
 from aioinformer.functions import LogError, log_each, origin
 from aioinformer.logs import get_logger
+from aioinformer.metrics.counters import InformerCounters
 from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
-from aioinformer.reflector.listwatch import Prefetcher
+from aioinformer.reflector.listwatch import ListerWatcher, Prefetcher
 from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.changes import Quarantine
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.protocol.messages import (
     Answer,
@@ -43,11 +45,7 @@ from aioinformer.reflector.watch_events import Expected, RecordDecoder
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from aioinformer.cache.objects.record import Record
-    from aioinformer.metrics.counters import InformerCounters
     from aioinformer.queue.deltas import Delta
-    from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.protocol.messages import Answer, Send
 
 _log = get_logger("aioinformer.reflector")

@@ -16,32 +16,31 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import ApiError, DecodeError, FrameTooLarge
 from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ListOptions
 from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
 from aioinformer.resources.keys import metadata_field, metadata_of
+from aioinformer.resources.resource import Resource
+from aioinformer.resources.selectors import FieldSelector, LabelSelector
+from aioinformer.resources.shards import ShardSelector
+from aioinformer.transport import Response, Transport
+from aioinformer.transport.clients import Connection
 from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, finish, outline
 from aioinformer.transport.list_parser import ListParser
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-    from typing import Self
+    from collections.abc import AsyncIterator
 
-    from aioinformer.reflector.options import ListOptions
-    from aioinformer.resources.resource import Resource
-    from aioinformer.resources.selectors import FieldSelector, LabelSelector
-    from aioinformer.resources.shards import ShardSelector
-    from aioinformer.transport import Response, Transport
-    from aioinformer.transport.auth.credentials import Connection
     from aioinformer.transport.json_scanner import Wanted
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random as random_module
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -30,15 +31,13 @@ from aioinformer.resources.restmapper import (
     UnknownResource,
     parse_resource_name,
 )
-from aioinformer.transport import HttpRequest
-from aioinformer.transport.clients import transport_of
+from aioinformer.transport import HttpRequest, Transport
+from aioinformer.transport.clients import Connection, transport_of
 from aioinformer.transport.list_parser import status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
 
 __all__ = ["Discovery", "DiscoveryIncomplete", "ServedResources", "ServedVersion", "UnknownResource"]
 

@@ -11,6 +11,7 @@ resource supports: each kind has `metadata.name`, and each namespaced one has `m
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,7 +20,7 @@ from msgspec.structs import force_setattr
 from aioinformer.errors import SelectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
 _OPERATOR = re.compile("!=|==|=")
 _ESCAPED = re.compile(r"([\\,=])")

@@ -13,13 +13,13 @@ import yaml
 from aioinformer.errors import UsageError
 from aioinformer.resources import catalog
 from aioinformer.resources.crds import CustomResourceDefinition
+from aioinformer.resources.resource import Resource
 from aioinformer.transport.auth.yaml_documents import Document, documents, line_of
 from aioinformer.transport.auth.yaml_scalars import json_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from aioinformer.resources.resource import Resource
 
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 _DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")

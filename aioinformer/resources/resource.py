@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic
 
 import msgspec
@@ -10,7 +11,6 @@ import msgspec
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from typing_extensions import TypeVar

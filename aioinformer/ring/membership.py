@@ -9,6 +9,7 @@ import asyncio
 import random as random_module
 import re
 import socket
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -20,9 +21,10 @@ from aioinformer.leaderelection.leadership import TOLERANCE
 from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
 from aioinformer.leaderelection.watch import ObjectWatch
 from aioinformer.logs import get_logger
+from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import RingStatistics
 from aioinformer.resources.resource import Resource
-from aioinformer.ring.declaration import LONGEST
+from aioinformer.ring.declaration import LONGEST, ControllerRing, RingSnapshot
 from aioinformer.ring.member import (
     DeleteLease,
     Member,
@@ -34,18 +36,13 @@ from aioinformer.ring.member import (
     status_of,
 )
 from aioinformer.ring.table import Ring, Slot, encode, slot_of
-from aioinformer.transport.clients import transport_of
+from aioinformer.transport import Transport
+from aioinformer.transport.clients import Connection, transport_of
 from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.ring.declaration import ControllerRing, RingSnapshot
     from aioinformer.ring.member import LeaseRequest, Write
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
 
 _log = get_logger("aioinformer.ring")
 

@@ -16,7 +16,7 @@ ring: the replicas stop, and a person deletes the object.
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 

@@ -6,9 +6,16 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
+from aioinformer.exports import lazy_type
 
 if TYPE_CHECKING:
+    from kubernetes_asyncio.client import ApiClient as ApiClient
+
     from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection as Connection
+else:
+    ApiClient = lazy_type("kubernetes_asyncio.client", "ApiClient")
+    Connection = lazy_type("aioinformer.transport.auth.credentials", "Connection")
 
 _ACCEPTED = "a transport, a Connection of connect()"
 _FOREIGN = {"aiohttp", "httpx", "requests", "urllib3"}

@@ -15,6 +15,9 @@ Rules that are easy to break:
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl as ssl_module
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
@@ -28,24 +31,21 @@ from yarl import URL
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.exports import package_version
 from aioinformer.logs import get_logger
-from aioinformer.transport import Sending
+from aioinformer.transport import HttpRequest, Sending
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, close, obtain
 from aioinformer.transport.checked_writes import CheckedBody, WriteCarrier
 from aioinformer.transport.connections import HttpResponse, StreamBody
 from aioinformer.transport.failures import authority, transport_error
+from aioinformer.transport.messages import Counting
 from aioinformer.transport.proxies import environment_proxy, proxy_of
 from aioinformer.transport.session import TLS, TLSContexts, full_pool, note_connections, own_session, send
 from aioinformer.transport.slots import DEFAULT_REQUESTS, Slots
 
 if TYPE_CHECKING:
-    import os
-    import ssl as ssl_module
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable
 
-    from aioinformer.transport import HttpRequest
-    from aioinformer.transport.messages import Counting
 
 _log = get_logger("aioinformer.transport")
 

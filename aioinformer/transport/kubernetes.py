@@ -10,27 +10,25 @@ This module does not import kubernetes_asyncio: a program that has an `ApiClient
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
 from aioinformer.errors import AioinformerError, TransportError
+from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.secret import PrivateHeaders
-from aioinformer.transport.auth.tokens import Credential, RenewedCredentials, place_of
+from aioinformer.transport.auth.tokens import Credential, Credentials, RenewedCredentials, place_of
+from aioinformer.transport.clients import ApiClient
+from aioinformer.transport.connections import HttpResponse
 from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.messages import Counting
 from aioinformer.transport.session import TLS
 from aioinformer.transport.slots import DEFAULT_REQUESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from kubernetes_asyncio.client import ApiClient, Configuration
-
-    from aioinformer.transport import HttpRequest
-    from aioinformer.transport.auth.tokens import Credentials
-    from aioinformer.transport.connections import HttpResponse
-    from aioinformer.transport.messages import Counting
+    from kubernetes_asyncio.client import Configuration
 
 
 class KubernetesTransport:

@@ -6,17 +6,14 @@ objects.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from aioinformer.backoff import retry_after
 from aioinformer.errors import DecodeError
 from aioinformer.transport.list_parser import status_error
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 _MAX_BYTES = 1024 * 1024
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from aioinformer.transport.auth.secret import Secret
 
-Address: TypeAlias = "IPv4Address | IPv6Address"
+Address: TypeAlias = IPv4Address | IPv6Address
 
 _CIDR = re.compile(r"([0-9A-Fa-f.:]+)/([0-9]{1,9})").fullmatch
 _HOST_PORT = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:]*)):([^\[\]:]*)").fullmatch

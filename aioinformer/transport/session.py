@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.transport")
 
 #: A part of a client certificate: the path of a file, or the PEM text.
-_Part: TypeAlias = "str | os.PathLike[str] | Secret"
+_Part: TypeAlias = str | os.PathLike[str] | Secret
 
 #: After 30 s of silence, four probes are sent, 15 s apart. The first option has another name on macOS. The last one (in
 #: ms, Linux) limits the time for data that was sent and is not acknowledged.

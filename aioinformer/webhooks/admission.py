@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
 
 import msgspec
 
@@ -17,23 +18,23 @@ from aioinformer.client.changes.carrying import json_patch
 from aioinformer.client.changes.patches import changed_members, document_of, merge_patch
 from aioinformer.crds import CustomResource
 from aioinformer.errors import USER_ERRORS, UsageError
+from aioinformer.exports import lazy_type
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
-from aioinformer.serving import Answer, answer_asgi
+from aioinformer.resources.resource import Resource
+from aioinformer.serving import Answer, WebRequest, answer_asgi
 from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, HookOptions, Purpose, SentRequest
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from aioinformer.factory.pool import ControllerInformers
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.resources.resource import Resource
-    from aioinformer.serving import WebRequest
+else:
+    ControllerInformers = lazy_type("aioinformer.factory.pool", "ControllerInformers")
 
-    _Validator = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
-    _Default = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
+_Validator: TypeAlias = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
+_Default: TypeAlias = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
 
 _log = get_logger("aioinformer.webhooks")
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
+from aioinformer.cache.lister import Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.client.bodies import decode
 from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
+from aioinformer.exports import lazy_type
 from aioinformer.functions import async_function, function_name
 from aioinformer.resources.resource import Resource
 from aioinformer.webhooks.ratcheting import forgiven_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine
 
-    from aioinformer.cache.lister import Lister
     from aioinformer.informer.shared_informer import SharedIndexInformer
+
+    AnyInformer: TypeAlias = SharedIndexInformer[Any]
+else:
+    AnyInformer = lazy_type("aioinformer.informer.shared_informer", "SharedIndexInformer")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -119,7 +125,7 @@ class AdmissionRequest(Generic[T]):
         self,
         hook: Hook[T],
         sent: SentRequest,
-        informers: Mapping[str, SharedIndexInformer[Any]],
+        informers: Mapping[str, AnyInformer],
         *,
         is_own: bool = False,
     ) -> None:

@@ -6,15 +6,13 @@ import asyncio
 from collections.abc import Hashable
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from aioinformer.errors import UsageError
+from aioinformer.metrics.provider import MetricsProvider
+from aioinformer.workqueue.orders import QueueOrder
 from aioinformer.workqueue.queue import WorkQueue
 from aioinformer.workqueue.waiting import DueTimer
-
-if TYPE_CHECKING:
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.workqueue.orders import QueueOrder
 
 T = TypeVar("T", bound=Hashable)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from aioinformer.concurrency import TaskGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
 T = TypeVar("T")
 

@@ -21,21 +21,17 @@ loop: an informer's handler calls `add`. On other threads, call `loop.call_soon_
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.metrics.counters import DURATION_BOUNDS, DurationCounter
+from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import QueueStatistics
 from aioinformer.workqueue.orders import FIFOOrder, QueueOrder
 from aioinformer.workqueue.waiting import Getters, loop_time
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from aioinformer.metrics.provider import MetricsProvider
 
 T = TypeVar("T", bound=Hashable)
 

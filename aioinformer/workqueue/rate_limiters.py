@@ -7,10 +7,8 @@ items that come too fast get longer delays.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)

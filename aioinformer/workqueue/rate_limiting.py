@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.workqueue.delaying import DelayingQueue
-from aioinformer.workqueue.rate_limiters import default_controller_rate_limiter
+from aioinformer.workqueue.orders import QueueOrder
+from aioinformer.workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from aioinformer.workqueue.waiting import loop_time
-
-if TYPE_CHECKING:
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.workqueue.orders import QueueOrder
-    from aioinformer.workqueue.rate_limiters import RateLimiter
 
 T = TypeVar("T", bound=Hashable)
 

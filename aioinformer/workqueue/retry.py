@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 

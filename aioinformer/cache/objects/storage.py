@@ -27,8 +27,9 @@ Compression has a state and a background task, so its tier is made by `Compresso
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -47,14 +48,11 @@ from aioinformer.cache.objects.record import (
 from aioinformer.errors import UsageError
 from aioinformer.transport.json_scanner import LARGE, is_heavy
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 #: Record that arrived -> record to store.
-Tier: TypeAlias = "Callable[[Record], Record]"
+Tier: TypeAlias = Callable[[Record], Record]
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_annotations = msgspec.json.Decoder(dict[str, str] | None).decode

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast, overload
+from typing import Any, ClassVar, NoReturn, Self, cast, overload
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -31,11 +31,7 @@ from aioinformer.cache.objects.refusals import refusal, refused_fields
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
 from aioinformer.resources.catalog import by_kind
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from aioinformer.resources.resource import Resource
+from aioinformer.resources.resource import Resource
 
 
 def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:

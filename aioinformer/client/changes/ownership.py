@@ -7,6 +7,7 @@ from updates to applies moves these entries first, or its former fields stay for
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ import msgspec
 from aioinformer.client.changes.patches import document_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     _Entry = dict[str, Any]
 

@@ -9,16 +9,14 @@ same machine that adds no header makes every request seem local.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
 from aioinformer.serving import WebRequest
 from aioinformer.transport.proxies import is_loopback
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 _log = get_logger("aioinformer.controller")
 
@@ -56,7 +54,7 @@ class DebugRequest(WebRequest, frozen=True):
 
 
 #: Returns whether a request may be answered, or an awaitable of that.
-Check: TypeAlias = "Callable[[DebugRequest], bool | Awaitable[bool]]"
+Check: TypeAlias = Callable[[DebugRequest], bool | Awaitable[bool]]
 
 
 async def refusal(request: DebugRequest, check: Check | None, *, on_own_port: bool) -> str:

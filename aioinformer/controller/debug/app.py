@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -23,19 +24,20 @@ from aioinformer.controller.debug.access import Check, DebugRequest, refusal
 from aioinformer.controller.debug.recording import Recording
 from aioinformer.controller.debug.report import key_report, report, scrubbed
 from aioinformer.controller.health import Pulse
+from aioinformer.controller.running.active import ActiveController
+from aioinformer.controller.running.session import Session
 from aioinformer.errors import OptionError, UsageError
+from aioinformer.exports import lazy_type
 from aioinformer.listening import listening
 from aioinformer.logs import get_logger
 from aioinformer.serving import Answer, aiohttp_application, answer_asgi
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from aiohttp.web import Application
 
-    from aiohttp import web
-
-    from aioinformer.controller.running.active import ActiveController
-    from aioinformer.controller.running.session import Session
     from aioinformer.serving import WebRequest
+else:
+    Application = lazy_type("aiohttp.web", "Application")
 
 _log = get_logger("aioinformer.controller")
 
@@ -274,7 +276,7 @@ class DebugApp:
         """Answer a request, as an ASGI application does."""
         await answer_asgi(scope, receive, send, self._respond_mounted, _BODY)
 
-    def aiohttp(self) -> web.Application:
+    def aiohttp(self) -> Application:
         """Return an aiohttp application; mount it with `app.add_subapp("/debug/", manager.debug_app().aiohttp())`."""
         return aiohttp_application(self._respond_mounted, _BODY)
 

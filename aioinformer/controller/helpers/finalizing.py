@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,12 @@ from aioinformer.controller.helpers.objects import (
     whole_objects,
 )
 from aioinformer.controller.inputs.keys import uid_of
-from aioinformer.controller.request import NothingToDo
+from aioinformer.controller.request import NothingToDo, Request
 from aioinformer.errors import ApiNotFound, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from aioinformer.controller.request import Request
+    from collections.abc import Callable
 
 
 class Ending:

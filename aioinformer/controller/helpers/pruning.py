@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from aioinformer.cache.objects.codec import ObjectType
@@ -14,6 +14,7 @@ from aioinformer.client.changes.ownership import has_key, owned_fields
 from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
 from aioinformer.controller.inputs.owners import owner_references
+from aioinformer.controller.request import Request
 from aioinformer.errors import (
     AioinformerError,
     AlreadyExists,
@@ -25,18 +26,15 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
+from aioinformer.resources.resource import Resource
 from aioinformer.resources.types_of_objects import type_of
 from aioinformer.workqueue.parallelizer import parallelize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from aioinformer.cache.lister import Lister
-    from aioinformer.controller.request import Request
-    from aioinformer.resources.resource import Resource
 
 #: How the objects of a set are known: by their controller, or by labels.
-By: TypeAlias = "Literal['owner'] | Mapping[str, str]"
+By: TypeAlias = Literal["owner"] | Mapping[str, str]
 #: How often a deletion is tried while others change the object.
 _ATTEMPTS: Final = 5
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from aioinformer.cache.objects.encoding import checked_json
-from aioinformer.client.changes.conditions import set_condition
+from aioinformer.client.changes.conditions import Condition, set_condition
 from aioinformer.client.changes.editing import StatusNotStored
 from aioinformer.client.changes.patches import document_of, is_same
 from aioinformer.controller.helpers.objects import as_mapping, as_stored, from_document, keeps, whole_objects
+from aioinformer.controller.request import Request
 from aioinformer.errors import ApiNotFound, Conflict, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from aioinformer.client.changes.conditions import Condition
     from aioinformer.controller.answers import StatusAnswers
-    from aioinformer.controller.request import Request
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -13,13 +13,9 @@ from aioinformer.cache.objects.views import View
 from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from aioinformer.resources.keys import ObjectName
-    from aioinformer.resources.resource import Resource
-    from aioinformer.workqueue.requests.causes import Cause
+from aioinformer.resources.keys import ObjectName
+from aioinformer.resources.resource import Resource
+from aioinformer.workqueue.requests.causes import Cause
 
 _log = get_logger("aioinformer.controller")
 

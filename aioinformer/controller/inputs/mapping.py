@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Unpac
 
 import msgspec
 
+from aioinformer.cache.indices import Indexers
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.controller.inputs.keys import key_of, keys_in, uid_of
+from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.inputs.owners import OWNER_INDEX, owner_references, owner_uids
 from aioinformer.controller.inputs.predicates import (
     Change,
@@ -25,20 +27,22 @@ from aioinformer.controller.inputs.predicates import (
 )
 from aioinformer.controller.inputs.references import ReferenceIndex, References, synchronous
 from aioinformer.errors import USER_ERRORS, UsageError
+from aioinformer.exports import lazy_type
 from aioinformer.functions import function_name
+from aioinformer.handlers.registration import HandlerRegistration
 from aioinformer.handlers.repeated import RepeatedErrors
-from aioinformer.informer.options import merge_indexers, named_options
+from aioinformer.informer.options import InformerOptions, merge_indexers, named_options
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import DeletedFinalStateUnknown, ObjectName, split_meta_namespace_key
 from aioinformer.resources.resource import Resource
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
-    from aioinformer.cache.indices import Indexers
-    from aioinformer.controller.inputs.loops import LoopDetector
-    from aioinformer.handlers.registration import HandlerRegistration
-    from aioinformer.informer.options import InformerOptions
     from aioinformer.informer.shared_informer import SharedIndexInformer
+
+    AnyInformer: TypeAlias = SharedIndexInformer[Any]
+else:
+    AnyInformer = lazy_type("aioinformer.informer.shared_informer", "SharedIndexInformer")
 
 T = TypeVar("T")
 
@@ -87,8 +91,8 @@ class Input(Generic[T]):
 
     def attach(
         self,
-        informer: SharedIndexInformer[Any],
-        primary: SharedIndexInformer[Any],
+        informer: AnyInformer,
+        primary: AnyInformer,
         enqueue: Enqueue,
         *,
         loops: LoopDetector | None = None,
@@ -118,7 +122,7 @@ class Input(Generic[T]):
         return handler.registration
 
     def keys(
-        self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any], failing: list[Any]
+        self, key: ObjectName, states: Iterable[Any], primary: AnyInformer, failing: list[Any]
     ) -> Iterable[ObjectName]:
         """Return the keys that run after a change of an object, each once; log and count errors of functions of users.
 
@@ -138,7 +142,7 @@ class Input(Generic[T]):
                 failing.append(state)
         return found
 
-    def _keys_of(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def _keys_of(self, state: Any, key: ObjectName, primary: AnyInformer) -> Iterable[ObjectName]:
         raise NotImplementedError
 
     def calls_users(self) -> bool:
@@ -168,7 +172,7 @@ class _Handler(msgspec.Struct):
     """Turns the notifications of one informer into keys."""
 
     input: Input[Any]
-    primary: SharedIndexInformer[Any]
+    primary: AnyInformer
     enqueue: Enqueue
     loops: LoopDetector | None
     whole: bool
@@ -267,7 +271,7 @@ class Primary(Input[T]):
         super().__init__(resource, when, content_changed, options)
 
     def keys(
-        self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any], failing: list[Any]
+        self, key: ObjectName, states: Iterable[Any], primary: AnyInformer, failing: list[Any]
     ) -> Iterable[ObjectName]:
         """Return the key itself."""
         return (key,)
@@ -305,7 +309,7 @@ class Owns(Input[T]):
         """Return the index of the objects by the uids of their owners."""
         return {OWNER_INDEX: owner_uids}
 
-    def owned(self, informer: SharedIndexInformer[T], uid: str) -> list[T]:
+    def owned(self, informer: AnyInformer, uid: str) -> list[T]:
         """Return the cached objects that an owner with this uid owns, in the order of their keys."""
         indexer = informer.get_indexer()
         keys = indexer.index_keys(OWNER_INDEX, uid)
@@ -313,7 +317,7 @@ class Owns(Input[T]):
             keys = sorted({*keys, *indexer.index_keys(OWNER_INDEX, f"other:{uid}")})
         return [obj for key in keys if (obj := indexer.get_by_key(key)) is not None]
 
-    def owners(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterator[ObjectName]:
+    def owners(self, state: Any, key: ObjectName, primary: AnyInformer) -> Iterator[ObjectName]:
         """Yield the keys of the owners of an object. `key` is its own, and `primary` the informer of the owners."""
         wanted = primary.resource
         for reference in owner_references(state):
@@ -363,14 +367,14 @@ class Watch(Input[T]):
         return {} if self._index is None else {self._source: self._index}
 
     def keys(
-        self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any], failing: list[Any]
+        self, key: ObjectName, states: Iterable[Any], primary: AnyInformer, failing: list[Any]
     ) -> Iterable[ObjectName]:
         """Return the keys from the index or the function."""
         if self._index is None:
             return super().keys(key, states, primary, failing)
         return map(split_meta_namespace_key, primary.get_indexer().index_keys(self._source, str(key)))
 
-    def _keys_of(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def _keys_of(self, state: Any, key: ObjectName, primary: AnyInformer) -> Iterable[ObjectName]:
         return keys_in(self._to(state), primary.resource, key.namespace, self._source)
 
     def calls_users(self) -> bool:

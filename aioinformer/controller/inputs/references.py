@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,8 +15,6 @@ from aioinformer.errors import UsageError
 from aioinformer.functions import function_name, plain_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aioinformer.resources.resource import Resource
 
 

@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random as chance
+from collections.abc import AsyncIterable, Callable, Iterable
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from zlib import crc32
 
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.concurrency import Slicer, is_ending
 from aioinformer.controller.inputs.keys import keys_in
+from aioinformer.controller.inputs.mapping import Enqueue
 from aioinformer.errors import USER_ERRORS, OptionError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.logs import get_logger
+from aioinformer.resources.keys import ObjectName
+from aioinformer.resources.resource import Resource
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable
-
-    from aioinformer.controller.inputs.mapping import Enqueue
-    from aioinformer.resources.keys import ObjectName
-    from aioinformer.resources.resource import Resource
 
 _log = get_logger("aioinformer.controller")
 

@@ -15,37 +15,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.record import labels_of
+from aioinformer.cache.objects.record import Record, labels_of
 from aioinformer.cache.waiters import Write
 from aioinformer.client.bodies import decode
 from aioinformer.client.client import Client
-from aioinformer.client.targets import Metadata, read
-from aioinformer.controller.writes.permits import Permit
+from aioinformer.client.targets import Metadata, Target, read
+from aioinformer.controller.writes.permits import Fence, Permit
 from aioinformer.controller.writes.records import Flight, Unread, Writes
-from aioinformer.controller.writes.sender import RecordingSender, WritePolicy
+from aioinformer.controller.writes.sender import Log, RecordingSender, WritePolicy
 from aioinformer.errors import AioinformerError, ApiNotFound, DecodeError
+from aioinformer.informer.reader import InformerCache
+from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
 from aioinformer.resources.selectors import label_selector_of
 from aioinformer.resources.versions import covers
+from aioinformer.transport import HttpRequest, Transport
+from aioinformer.transport.clients import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from aioinformer.cache.objects.record import Record
     from aioinformer.client.lists import Page
-    from aioinformer.client.targets import Target
-    from aioinformer.controller.writes.permits import Fence
-    from aioinformer.controller.writes.sender import Log
-    from aioinformer.informer.reader import InformerCache
-    from aioinformer.resources.keys import ObjectName
-    from aioinformer.transport import HttpRequest, Transport
-    from aioinformer.transport.auth.credentials import Connection
 
 #: With more keys than this, each write checks a few others: they may never run again.
 _MANY: Final = 16

@@ -6,6 +6,7 @@ answer is aborted once its permit refuses it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -15,13 +16,11 @@ from msgspec.structs import replace
 from aioinformer.transport import SendCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aioinformer.client.targets import Target
     from aioinformer.transport import HttpRequest
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
-Fence: TypeAlias = "Callable[[], float | None]"
+Fence: TypeAlias = Callable[[], float | None]
 
 _JSON_PATCH: Final = "application/json-patch+json"
 #: The subresources whose writes can carry the uid of the object.

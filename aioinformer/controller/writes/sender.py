@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from aioinformer.cache.objects.record import Record
 from aioinformer.client.requests import APPLY
 from aioinformer.client.retries import Sender, pause_before_repeating
-from aioinformer.client.targets import VERBS, target_of
+from aioinformer.client.targets import VERBS, Target, target_of
 from aioinformer.controller.writes.dry_run import pretend
-from aioinformer.controller.writes.permits import WITH_UID, Leaving, PermittedWrite, with_uid
+from aioinformer.controller.writes.permits import WITH_UID, Fence, Leaving, PermittedWrite, with_uid
 from aioinformer.errors import (
     AioinformerError,
     AlreadyExists,
@@ -25,21 +28,17 @@ from aioinformer.errors import (
     WriteOutcomeUnknown,
 )
 from aioinformer.logs import get_logger
+from aioinformer.resources.resource import Resource
+from aioinformer.transport import HttpRequest
 
 if TYPE_CHECKING:
-    import logging
-    from collections.abc import Callable, Collection, Mapping
-
-    from aioinformer.cache.objects.record import Record
     from aioinformer.client.requests import Settings
-    from aioinformer.client.targets import Target
-    from aioinformer.controller.writes.permits import Fence, Permit
-    from aioinformer.resources.resource import Resource
-    from aioinformer.transport import HttpRequest, Response
+    from aioinformer.controller.writes.permits import Permit
+    from aioinformer.transport import Response
 
-Begin: TypeAlias = "Callable[[Target, HttpRequest], Callable[..., None]]"
-Cached: TypeAlias = "Callable[[Target], Record | None]"
-Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
+Begin: TypeAlias = Callable[[Target, HttpRequest], Callable[..., None]]
+Cached: TypeAlias = Callable[[Target], Record | None]
+Log: TypeAlias = logging.Logger | logging.LoggerAdapter[logging.Logger]
 #: The least time between two questions to the permit about the same write, in seconds.
 _LEAST: Final = 0.1
 

@@ -17,16 +17,17 @@ server.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.api.routes import Target
+from aioinformer.testing.http.fault_effects import FaultEffects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable
 
-    from aioinformer.testing.api.routes import Target
-    from aioinformer.testing.http.fault_effects import FaultEffects
     from aioinformer.testing.state.storage import Storage
 
 Sort = Literal["answer", "transport", "stream", "belief", "act"]

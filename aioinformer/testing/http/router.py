@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from aioinformer.testing.http.faults import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.listener import LARGEST_BODY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.served import Registry

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from aioinformer.errors import UsageError
+from aioinformer.resources.resource import Resource
 from aioinformer.testing.access.authz import Access
 from aioinformer.testing.api.served import Registry
 from aioinformer.testing.http.fault_effects import FaultEffects
@@ -22,13 +25,10 @@ from aioinformer.testing.state.object_store import ObjectStore
 from aioinformer.testing.state.storage import Backup, Storage
 
 if TYPE_CHECKING:
-    from collections import deque
-    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from aiohttp import web
 
-    from aioinformer.resources.resource import Resource
     from aioinformer.testing.access.certificates import Authority
     from aioinformer.testing.http.listener import OriginChecks
     from aioinformer.testing.state.admission import Admission

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.functions import plain_function
+from aioinformer.resources.resource import Resource
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.state.cluster import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from aioinformer.resources.resource import Resource
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.state.cluster import Cluster
 
 
 class Contents:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from collections.abc import Iterator
 from functools import cache, partial
 from importlib.resources import files
 from itertools import islice
@@ -17,11 +18,11 @@ from zlib import crc32
 
 from aioinformer.concurrency import create_task
 from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.server.api_server import ApiServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from aioinformer.testing.server.api_server import ApiServer
 
 _AT_ONCE = 20
 _PODS_IN_NAMESPACE = 500

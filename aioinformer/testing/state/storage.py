@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 from aioinformer.testing.api.encoding import with_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from aioinformer.errors import UsageError
+from aioinformer.exports import lazy_type
 from aioinformer.transport.auth.api_client import Access, LazyApiClient
 from aioinformer.transport.auth.kubeconfig import Context, kubeconfig_paths, load_context, tls_of
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, obtain
+from aioinformer.transport.clients import ApiClient
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.proxies import proxy_of
 from aioinformer.transport.session import TLS
@@ -27,9 +29,10 @@ from aioinformer.transport.slots import DEFAULT_REQUESTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kubernetes_asyncio.client import ApiClient
-
     from aioinformer.client.client import Client
+else:
+    Client = lazy_type("aioinformer.client.client", "Client")
+
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The folder in which kubelet puts token, certificate authority and namespace of a pod."""

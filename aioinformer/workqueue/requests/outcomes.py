@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from aioinformer.resources.keys import ObjectName
-    from aioinformer.workqueue.requests.causes import Cause
+from aioinformer.resources.keys import ObjectName
+from aioinformer.workqueue.requests.causes import Cause
 
 #: The number of conflicts in a row from which on they are no coincidence.
 LASTING_CONFLICT: Final = 5

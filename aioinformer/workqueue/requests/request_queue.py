@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 import random as _random
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from aioinformer.concurrency import Slicer
 from aioinformer.metrics.counters import DURATION_BOUNDS, DurationCounter, RunDurations
+from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import QueueStatistics
+from aioinformer.resources.keys import ObjectName
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
-from aioinformer.workqueue.requests.outcomes import QueueOptions, Unfinished
+from aioinformer.workqueue.requests.outcomes import Failing, Outcome, Parked, QueueOptions, Run, Unfinished
 from aioinformer.workqueue.requests.schedule import Schedule
 from aioinformer.workqueue.waiting import DueTimer, Getters, loop_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from aioinformer.metrics.provider import MetricsProvider
-    from aioinformer.resources.keys import ObjectName
-    from aioinformer.workqueue.requests.outcomes import Failing, Outcome, Parked, Run
 
 _TAKEOVER = Cause("takeover")
 #: The priority of keys whose objects are gone, at a takeover.
