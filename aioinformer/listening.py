@@ -41,6 +41,9 @@ _UNREAD: Final = 30.0
 #: Seconds for which a connection waits for its next request. The API server closes those of webhooks after 90 s; if
 #: this server were sooner, it could close one on which a review is under way.
 _KEPT: Final = 120.0
+#: Seconds for which a port that is left goes on: at least, after the last request, and at most. A Service sends new
+#: connections to a pod that ends until all nodes have noticed it.
+LEAVING: Final = (10.0, 3.0, 20.0)
 _BACKLOG: Final = 1024
 #: Seconds until the next try after a connection could not be accepted.
 _PAUSE: Final = 0.1
@@ -224,6 +227,9 @@ class Port:
         self.answering: dict[_Connection, None] = {}
         self.room = asyncio.Event()
         self._most, self._tls = most, tls
+        self._is_left = False
+        #: When the last request came.
+        self._asked = 0.0
 
     async def accept(self, listener: socket.socket, server: web.Server) -> None:
         """Accept connections until this is cancelled."""
@@ -269,12 +275,26 @@ class Port:
         await request.read()
         connection.limit_reading(None)
         connection.enter(self.answering)
+        self._asked = asyncio.get_running_loop().time()
         try:
             found: web.StreamResponse = await handler(request)
+            if self._is_left:
+                found.force_close()  # the next connection reaches another replica
             return found
         finally:
             if connection.state is not None:
                 connection.enter(self.waiting)
+
+    async def leave(self) -> None:
+        """Return when no request comes any more, since clients have noticed that this port will be closed."""
+        clock = asyncio.get_running_loop().time
+        least, quiet, most = LEAVING
+        began = clock()
+        self._is_left = True
+        rest = least
+        while rest > 0:
+            await asyncio.sleep(rest)
+            rest = min(self._asked + quiet, began + most) - clock()
 
     def abort(self) -> list[asyncio.Task[None]]:
         """Close all connections at once; return the tasks that open some of them."""

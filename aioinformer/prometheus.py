@@ -101,7 +101,7 @@ _METRICS: Final[dict[type, str]] = {
         ring_slot_owner[slot,owner] gauge slots 1 for the owner of a slot.
     """,
     ManagerStatistics: """
-        manager_ready gauge ready Whether the manager passes its readiness probe.
+        manager_ready gauge ready Whether all checks of the manager's readiness pass.
     """,
     ControllerStatistics: """
         controller_runtime_reconcile[result] counter named_results Attempts, by result.

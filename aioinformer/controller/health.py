@@ -1,7 +1,9 @@
 """Health of a manager: is it alive, is it ready, and the HTTP server that answers the probes of kubelet.
 
 A process that is not alive must be restarted, so failures of the API server do not matter for that. A process that is
-not ready works, or waits to work, on old caches. A standby that waits for the leadership is ready.
+not ready works, or waits to work, on old caches. A standby that waits for the leadership is ready. With admission
+functions, readiness decides whether the API server reaches them, and thus whether anybody can write: so only the checks
+of these decide then.
 """
 
 from __future__ import annotations
@@ -37,24 +39,28 @@ _LATE: Final = 10.0
 _CONNECTIONS: Final = 64
 #: Bytes: probes have no body.
 _BODY: Final = 1024
+#: The checks of readiness that decide whether reviews are answered.
+_ANSWERING: Final = frozenset(("manager", "webhooks"))
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The result of checks. It is true if all have passed.
+    """The result of checks. It is true if all that decide have passed.
 
     Attributes:
         checks: name of each check -> why it has failed; "" if it has passed.
+        deciding: the names of the checks that decide; None for all.
     """
 
     checks: Mapping[str, str] = {}
+    deciding: frozenset[str] | None = None
 
     def __bool__(self) -> bool:
-        return not any(self.checks.values())
+        return not any(why for name, why in self.checks.items() if self.deciding is None or name in self.deciding)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is false: "check: reason" of each failure."""
+        """The failures of all checks, also of those that do not decide: "check: reason" of each."""
         return tuple(f"{name}: {reason}" for name, reason in self.checks.items() if reason)
 
     def __str__(self) -> str:
@@ -99,6 +105,9 @@ class Progress:
 def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) -> Health:
     """Return whether the controllers of a manager have synced, see all of their objects, and their caches are fresh.
 
+    With admission functions, it is decided by whether they can answer: the manager runs, serves them, and the caches
+    that they read have synced.
+
     Args:
         max_staleness: seconds for which a cache that has synced may not have followed the server; None for no limit.
     """
@@ -114,15 +123,16 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
         checks[f"controller {name}"] = failure or (f"{lag}: {', '.join(lacking)}" if lacking else blind)
     if (waits := snapshot["webhooks"]) is not None:
         checks["webhooks"] = f"not ready: {', '.join(waits)}" if waits else ""
+    deciding = None if waits is None else _ANSWERING
     if (caches := snapshot["informers"]) is None:
-        return Health(checks)
+        return Health(checks, deciding)
     for name, cache in caches["informers"].items():
         stale, state = cache["stale_since"], f"{cache['phase']}: {cache['reason']}"
         age = 0.0 if stale is None or not cache["synced"] else caches["time"] - stale
         checks[f"cache {name}"] = f"not fresh for {age:.0f} s: {state}" if age > limit else ""
         if cache["phase"] == "stopped":
             checks[f"cache {name}"] = state.removesuffix(": ")
-    return Health(checks)
+    return Health(checks, deciding)
 
 
 class Pulse:
@@ -150,7 +160,7 @@ class Pulse:
 class HealthServer:
     """Answers `/livez`, `/healthz` (the same) and `/readyz`, with `?verbose` for all checks, and `/metrics`.
 
-    The status is 200, or 503 with the failed checks.
+    The status is 200, or 503 with the checks. With `?verbose`, all checks count, also those that do not decide.
 
     Args:
         alive: returns whether the process is alive; the server adds a check of the event loop.
@@ -219,11 +229,14 @@ class HealthServer:
             else:
                 self._failed.add(path)
                 _log.warning("probe %s fails: %s", path, health)
-        if health and not verbose:
+        passed = not health.reasons if verbose else bool(health)
+        if passed and not verbose:
             return Answer(200, _TEXT, b"ok\n")
         lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in health.checks.items()]
-        lines.append(f"{path[1:]} check {'passed' if health else 'failed'}")
-        return Answer(200 if health else 503, _TEXT, "\n".join([*lines, ""]).encode())
+        lines.append(f"{path[1:]} check {'passed' if passed else 'failed'}")
+        if health and not passed:
+            lines.append("reviews are answered, so the probe without ?verbose passes")
+        return Answer(200 if passed else 503, _TEXT, "\n".join([*lines, ""]).encode())
 
     async def _metrics(self, request: WebRequest) -> Answer:
         from prometheus_client.exposition import choose_encoder

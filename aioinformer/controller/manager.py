@@ -367,7 +367,8 @@ class Manager(Admitting):
     def ready(self) -> Health:
         """Return whether the controllers have synced, and their caches are fresh: the readiness probe.
 
-        A standby that waits for the leadership is ready. Any thread may call this.
+        A standby that waits for the leadership is ready. With admission functions, it is true if they can answer;
+        `reasons` has all that is wrong. Any thread may call this.
         """
         return readiness(self.snapshot(), self.max_staleness)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aioinformer.client.client import Client
+    from aioinformer.listening import Port
     from aioinformer.webhooks.admission import Admission
 
 _log = get_logger("aioinformer.webhooks")
@@ -102,8 +103,8 @@ class WebhookServer(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def serving(server: WebhookServer, admission: Admission, client: Client, grace: float) -> AsyncIterator[None]:
-    """Serve admission functions while the block runs; at its end, reviews under way have `grace` seconds."""
+async def serving(server: WebhookServer, admission: Admission, client: Client, grace: float) -> AsyncIterator[Port]:
+    """Serve admission functions at a port while the block runs; at its end, reviews under way have `grace` seconds."""
     certificates = Certificates(server, client)
     admission.trouble = "not served yet"
     try:
@@ -122,7 +123,7 @@ async def serving(server: WebhookServer, admission: Admission, client: Client, g
             _log.info("webhooks are served at port %d", port.number)
             task = create_task(_refresh(server, certificates, admission), name=f"certificate of {server.configuration}")
             try:
-                yield
+                yield port
             finally:
                 task.cancel()
                 await asyncio.wait({task})

@@ -17,6 +17,7 @@ from aioinformer.cli.controllers.manifest import manifest, to_yaml
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
+from aioinformer.listening import LEAVING
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 
@@ -124,7 +125,8 @@ def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> A
     command = ["aioinformer", "run", options.place, "--health-port", str(port), "--log-format", "json"]
     for each in options.namespaces:
         command += ["--namespace", each]
-    elected = manager.leader_election is not None
+    # Any number of replicas may answer reviews, but only one may run controllers.
+    elected = manager.leader_election is not None or (server is not None and not manager.controllers)
     ports, mounts, volumes = [{"name": "health", "containerPort": port}], None, None
     if server is not None:
         ports.append({"name": "webhooks", "containerPort": server.port})
@@ -137,7 +139,7 @@ def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> A
         replicas=(2 if elected else 1) if options.replicas is None else options.replicas,
         # Without an election, two managers must not work at the same time.
         strategy=None if elected else {"type": "Recreate"},
-        seconds=int(manager.grace) + _AFTER_GRACE,
+        seconds=int(manager.grace) + _AFTER_GRACE + (0 if server is None else int(LEAVING[-1])),
         image=options.image or f"{name}:latest",
         command=command,
         ports=ports,

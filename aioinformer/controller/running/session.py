@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from aioinformer.factory.pool import ControllerInformers
     from aioinformer.leaderelection.elector import Term
     from aioinformer.leaderelection.leadership import Leadership
+    from aioinformer.listening import Port
     from aioinformer.transport import Transport
 
 _log = get_logger("aioinformer.controller")
@@ -107,6 +108,8 @@ class Session:
         self._opened = Latch()
         self._ending: asyncio.Future[str] = loop.create_future()
         self._hurry: asyncio.Future[None] = loop.create_future()
+        #: Whether this is one of several replicas that end: clients may reach its webhooks for a while.
+        self._leaves = False
         self._services: Services | None = None
         self._guarded_threads: dict[asyncio.Future[None], GuardedThread] = {}
         self._unanswered = UnansweredWrites()
@@ -146,6 +149,7 @@ class Session:
             self.hurry()
         else:
             _log.info("manager %s: %s: stopping within %g s", self._settings.name, name, self._settings.grace)
+            self._leaves = name == "SIGTERM"
             self.end(f"signal {name}")
 
     def is_ending(self) -> bool:
@@ -282,7 +286,19 @@ class Session:
             from aioinformer.webhooks.server import serving
 
             client = Client(transport)
-            await stack.enter_async_context(serving(settings.webhooks, settings.admission, client, settings.grace))
+            served = serving(settings.webhooks, settings.admission, client, settings.grace)
+            stack.push_async_callback(self._leave, await stack.enter_async_context(served))
+
+    async def _leave(self, port: Port) -> None:
+        """Answer reviews until the API server has noticed that this replica ends."""
+        if self._leaves:
+            _log.info("manager %s: reviews are answered until none comes any more", self._settings.name)
+            leaving = create_task(port.leave(), name="last reviews")
+            try:
+                await asyncio.wait({leaving, self._hurry}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                leaving.cancel()
+                await asyncio.wait({leaving})
 
     def _writes_as(self, name: str) -> bool:
         """Return whether a field manager is that of a controller."""
@@ -430,7 +446,7 @@ class Session:
         controllers = (statistics(each.active) for each in tuple(self.controllers.values()))
         return ManagerStatistics(
             name=self._settings.name,
-            ready=bool(readiness(now, self._settings.max_staleness)),
+            ready=not readiness(now, self._settings.max_staleness).reasons,
             ended=self.report is not None,
             controllers=tuple(
                 replace(each, phase="failed") if each.name in now["failed"] else each for each in controllers

@@ -63,6 +63,17 @@ async def test_probe_that_fails_names_the_reason(probed: Probed, caplog: pytest.
     assert lines == ["probe /readyz fails: two: it is stale", "probe /readyz passes again"]
 
 
+@pytest.mark.behaviour("C-129")
+async def test_checks_that_do_not_decide_are_verbose(probed: Probed) -> None:
+    probed.ready = Health({"webhooks": "", "cache pods": "it is stale"}, frozenset({"webhooks"}))
+    assert await probed.get("/readyz") == (200, "ok\n")
+    status, text = await probed.get("/readyz?verbose")
+    assert status == 503
+    assert "[+]webhooks ok\n[-]cache pods failed: it is stale\nreadyz check failed\n" in text
+    probed.ready = Health({"webhooks": "no certificate", "cache pods": ""}, frozenset({"webhooks"}))
+    assert (await probed.get("/readyz"))[0] == 503
+
+
 @pytest.mark.behaviour("C-80")
 async def test_blocked_event_loop_is_not_alive(probed: Probed, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[+]event loop ok" in (await probed.get("/livez?verbose"))[1]

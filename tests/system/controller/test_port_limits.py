@@ -166,6 +166,21 @@ async def test_requests_under_way_are_never_closed() -> None:
         assert (await second.readline()).startswith(b"HTTP/1.1 200")
 
 
+async def test_port_that_is_left_answers_until_no_request_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LEAVING", (0.3, 0.3, 5.0))
+    clock = asyncio.get_running_loop().time
+    async with serving() as port:
+        began = clock()
+        leaving = asyncio.create_task(port.leave())
+        await asyncio.sleep(0.2)
+        async with connected(port.number, WHOLE) as (reader, _):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"Connection: close" in head
+            await seconds_until_closed(reader)
+        await leaving
+        assert clock() - began >= 0.45
+
+
 async def test_invalid_requests_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     async with serving() as port:
         for _ in range(20):

@@ -6,14 +6,20 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer import Resource, UsageError, evolve
 from aioinformer.controller import Manager, Request
-from aioinformer.errors import OptionError
+from aioinformer.errors import OptionError, Stale
 from aioinformer.webhooks import AdmissionRequest, Denied, User
 from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
 from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
+
+
+class Required(msgspec.Struct):
+    spec: Spec
+
 
 VALIDATE, DEFAULT = "/validate/widgets.example.com", "/default/widgets.example.com"
 
@@ -268,6 +274,47 @@ async def test_functions_read_synced_caches_of_the_manager(manager: Manager) -> 
         assert (await response(manager.admission, VALIDATE, review(widget(size=5))))["allowed"]
         assert manager.ready()
     assert (await manager.admission.answer(VALIDATE, json.dumps(review(widget())).encode()))[0] == 500
+
+
+@pytest.mark.behaviour("C-129")
+async def test_objects_and_caches_of_controllers_do_not_decide_about_reviews(manager: Manager) -> None:
+    small: Resource[Any] = Resource("", "v1", "configmaps", "ConfigMap", decoder=Required)
+
+    @manager.controller(small)
+    async def maps(request: Request[Any]) -> None: ...
+
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None: ...
+
+    async with manager:
+        await asyncio.sleep(5)
+        ready = manager.ready()
+        assert ready
+        assert "cannot be decoded" in str(ready)
+    assert not manager.ready()
+
+
+@pytest.mark.behaviour("C-129")
+async def test_function_asks_how_fresh_a_cache_is(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("reflector.reflector", "reflector.response_reader", "informer.snapshots", "informer.observed"):
+        monkeypatch.setattr(f"aioinformer.{module}.time", asyncio.get_running_loop().time)
+
+    @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        try:
+            request.lister(CONFIG_MAPS).fresh(within=30)
+        except Stale as error:
+            raise Denied(f"the limits are {error.age:.0f} s old; try again later") from error
+
+    async with manager:
+        assert (await response(manager.admission, VALIDATE, review(widget())))["allowed"]
+        server: Any = manager.client
+        server.refuse_reads = 503
+        await asyncio.sleep(170)
+        found = await response(manager.admission, VALIDATE, review(widget()))
+        assert "s old; try again later" in found["status"]["message"]
+        assert manager.ready()
+        assert "cache v1/configmaps: not fresh" in str(manager.ready())
 
 
 async def test_function_reads_only_what_it_declares(manager: Manager) -> None:
