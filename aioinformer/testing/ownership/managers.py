@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.resources.catalog.go_structs import go_json
-from aioinformer.testing.patches.json_patches import same
+from aioinformer.testing.patches.json_patches import same, same_in_go
 from aioinformer.testing.schemas.field_checks import kind_type
 from aioinformer.testing.schemas.typed_fields import (
     NO_FIELDS,
@@ -329,7 +329,7 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
     write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored))
 
 
-def keep_times(obj: dict[str, Any], old: Mapping[str, Any]) -> None:
+def keep_times(served: Served, obj: dict[str, Any], old: Mapping[str, Any]) -> None:
     """Keep the former times of the entries if nothing else of the object changes.
 
     Args:
@@ -338,7 +338,10 @@ def keep_times(obj: dict[str, Any], old: Mapping[str, Any]) -> None:
     """
     entries = obj["metadata"].get("managedFields")
     former = old["metadata"].get("managedFields")
-    if entries and former and _timeless(entries) == _timeless(former) and same(_unmanaged(obj), _unmanaged(old)):
+    if not entries or not former or _timeless(entries) != _timeless(former):
+        return
+    is_equal = same if served.custom else same_in_go
+    if is_equal(_unmanaged(obj), _unmanaged(old)):
         obj["metadata"]["managedFields"] = former
 
 

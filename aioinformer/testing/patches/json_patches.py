@@ -83,6 +83,17 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+def same_in_go(left: Any, right: Any) -> bool:
+    """Return whether values of Go types are equal: null, an empty list, an empty map and a missing field are."""
+    if not left and not right and isinstance(left, dict | list | None) and isinstance(right, dict | list | None):
+        return True
+    if isinstance(left, dict) and isinstance(right, dict):
+        return all(same_in_go(left.get(key), right.get(key)) for key in left.keys() | right.keys())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_in_go, left, right))
+    return same(left, right)
+
+
 def _merge(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     for key, value in patch.items():
         if value is None:

@@ -261,9 +261,9 @@ def merge(old: Any, new: Any, type_: FieldType) -> Any:
 
 
 def remove(value: Any, removed: FieldSet, type_: FieldType) -> Any:
-    """Return the value without these fields and all fields in them. Containers that become empty are removed, too."""
+    """Return the value without these fields and all fields in them. Containers that become empty are null."""
     kept = _remove(value, removed, prefixes(removed), type_, ())
-    return {} if kept is _MISSING else kept
+    return {} if kept is None else kept
 
 
 def with_named_parents(fields: FieldSet, type_: FieldType) -> FieldSet:
@@ -378,10 +378,10 @@ def _remove(value: Any, removed: FieldSet, parents: FieldSet, type_: FieldType, 
             for name, (step, inner) in parts.items()
             if (below := _kept(value[name], removed, parents, inner, (*path, step))) is not _MISSING
         }
-        return kept or _MISSING
+        return kept or None
     if isinstance(value, list) and (elements := type_.steps(value)) is not None:
         left = (_kept(each, removed, parents, type_.element, (*path, step)) for step, each in elements.items())
-        return [each for each in left if each is not _MISSING] or _MISSING
+        return [each for each in left if each is not _MISSING] or None
     return value
 
 

@@ -44,7 +44,8 @@ class Contents:
         copy = _copy(obj)
         writer = self._cluster.writer
         writer.check(served, copy)
-        return _decoded(writer.create(served, _namespace(served, obj, namespace), copy, whole=False))
+        body = writer.create(served, _namespace(served, obj, namespace), copy, whole=False)
+        return _decoded(served.body(body))
 
     def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
         """Store objects as they are, status and timestamps included, as if they had always been there.
@@ -122,7 +123,8 @@ class Contents:
         copy = _copy(obj)
         writer = self._cluster.writer
         writer.check(served, copy)
-        return _decoded(writer.update(served, where, name, copy, subresource=subresource, whole=False))
+        body = writer.update(served, where, name, copy, subresource=subresource, whole=False)
+        return _decoded(served.body(body))
 
     def patch(
         self,
@@ -166,7 +168,7 @@ class Contents:
             WriteOptions(by, "Warn", whole=False),
             subresource=subresource,
         )
-        return _decoded(body)
+        return _decoded(served.body(body))
 
     def delete(
         self, resource: str | Resource[Any], name: str, namespace: str | None = None, *, propagation_policy: str = ""
@@ -185,7 +187,8 @@ class Contents:
         """
         served = self._registry.resolve(resource)
         where = _namespace(served, {}, namespace)
-        return _decoded(self._cluster.delete(served, where, name, policy=propagation_policy)[0])
+        body, _ = self._cluster.delete(served, where, name, policy=propagation_policy)
+        return _decoded(served.body(body))
 
     async def wait_for(
         self,

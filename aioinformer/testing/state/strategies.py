@@ -9,6 +9,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.patches.json_patches import same, same_in_go
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
@@ -154,7 +156,8 @@ def prepare_update(
         obj["metadata"].pop("generation", None)
     else:
         counts_status = served.custom and "status" not in served.subresources
-        changed = _spec(obj) != _spec(old) or (counts_status and obj.get("status") != old.get("status"))
+        is_equal = same if served.custom else same_in_go
+        changed = not is_equal(_spec(obj), _spec(old)) or (counts_status and obj.get("status") != old.get("status"))
         changed = changed or (
             served.resource.group_resource == "deployments.apps"
             and obj["metadata"].get("annotations") != old["metadata"].get("annotations")

@@ -190,7 +190,7 @@ class Writer:
             track(served, old, obj, by or _own_manager(served, subresource), self._cluster.now())
         else:
             note_owners(obj, owners)
-        keep_times(obj, old)
+        keep_times(served, obj, old)
         body = encode_object(obj, custom=served.custom)
         gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         if served.resource.group_resource == "namespaces":

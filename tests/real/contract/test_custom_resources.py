@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.real.contract.conversation import MERGE_PATCH
+from tests.real.contract.conversation import APPLY, MERGE_PATCH
 from tests.real.contract.tables import DEFINITIONS
 
 if TYPE_CHECKING:
@@ -98,6 +98,96 @@ async def test_update_requires_a_resource_version(api: Conversation) -> None:
     await api.create(path(api), widget(api))
     answer = await api("PUT", path(api, "a"), widget(api))
     assert answer.status == 422
+
+
+FINALIZERS = {"with_a_domain": "resources-finalizer.example.com", "plain": "Foo", "odd": "a b"}
+
+
+@pytest.mark.parametrize("name", FINALIZERS)
+async def test_finalizer_without_a_path_is_accepted_with_a_warning(api: Conversation, name: str) -> None:
+    await define(api)
+    finalizers = ["example.com/first", FINALIZERS[name]]
+    await api("POST", path(api), widget(api, metadata={"name": "a", "finalizers": finalizers}))
+    await api("PATCH", path(api, "a"), {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE_PATCH)
+    await api("PATCH", path(api, "a"), {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+
+
+async def test_status_has_its_default_from_creation_on(api: Conversation) -> None:
+    status = {
+        "type": "object",
+        "default": {"phase": "Unknown"},
+        "properties": {"phase": {"type": "string"}, "size": {"type": "integer", "default": 1}},
+    }
+    schema = {"type": "object", "properties": {"status": status}}
+    await define(api, version(schema=schema, subresources={"status": {}}))
+    answer = await api("POST", path(api), widget(api, status={"phase": "Sent"}))
+    assert answer.body["status"] == {"phase": "Unknown", "size": 1}
+
+
+NULLS: dict[str, Any] = {
+    "object": {"obj": None},
+    "nullable": {"maybe": None},
+    "default": {"size": None},
+    "all": None,
+}
+WITH_NULLS = with_spec(
+    obj={"type": "object"},
+    maybe={"type": "string", "nullable": True},
+    size={"type": "integer", "default": 3},
+)
+
+
+@pytest.mark.parametrize("name", NULLS)
+async def test_null_is_decoded_by_a_create_and_kept_by_an_apply(api: Conversation, name: str) -> None:
+    await define(api, version(schema=WITH_NULLS))
+    await api("POST", path(api), widget(api, spec=NULLS[name]))
+    where = f"{path(api, 'b')}?fieldManager=one"
+    await api("PATCH", where, widget(api, metadata={"name": "b"}, spec=NULLS[name]), content_type=APPLY)
+
+
+@pytest.mark.parametrize("pattern", ["^(?i)(red|blue)?$", "(?<n>a)", r"\pL", "a(?=b)", "(", r"(a)\1"])
+async def test_pattern_is_one_of_go(api: Conversation, pattern: str) -> None:
+    schema = with_spec(colour={"type": "string", "pattern": pattern})
+    await api("POST", f"{DEFINITIONS}?dryRun=All", definition(api, version(schema=schema)))
+
+
+@pytest.mark.parametrize("value", ["RED", "green"])
+async def test_value_matches_the_pattern(api: Conversation, value: str) -> None:
+    await define(api, version(schema=with_spec(colour={"type": "string", "pattern": "^(?i)(red|blue)?$"})))
+    await api("POST", path(api), widget(api, spec={"colour": value}))
+
+
+APPROVALS: dict[str, dict[str, str] | None] = {
+    "none": None,
+    "empty": {"api-approved.kubernetes.io": ""},
+    "other_text": {"api-approved.kubernetes.io": "yes"},
+    "url": {"api-approved.kubernetes.io": "https://example.com/approval"},
+    "reason": {"api-approved.kubernetes.io": "unapproved, a test"},
+}
+
+
+@pytest.mark.parametrize("group", ["toys.k8s.io", "toys.kubernetes.io", "k8s.io", "xk8s.io"])
+@pytest.mark.parametrize("approval", APPROVALS)
+async def test_groups_of_kubernetes_need_an_approval(api: Conversation, approval: str, group: str) -> None:
+    told = definition(api, group=group)
+    told["metadata"]["annotations"] = APPROVALS[approval]
+    await api("POST", f"{DEFINITIONS}?dryRun=All", told)
+
+
+async def test_conversion_webhook_has_a_default_port(api: Conversation) -> None:
+    client = {"service": {"name": "s", "namespace": "n"}}
+    conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+    answer = await api("POST", f"{DEFINITIONS}?dryRun=All", definition(api, conversion=conversion))
+    assert answer.status == 201
+
+
+async def test_all_causes_are_reported(api: Conversation) -> None:
+    schema = with_spec(size={"type": "integer"}, obj={"type": "object"})
+    odd = {"name": "B_", "finalizers": ["a b"], "labels": {"a b": "c"}}
+    wrong = definition(api, version(schema=with_spec(size={"type": "odd"})))
+    await api("POST", DEFINITIONS, {**wrong, "metadata": {"name": "Foo_", "labels": {"a b": "c"}}})
+    await define(api, version(schema=schema))
+    await api("POST", path(api), widget(api, metadata=odd, spec={"size": "x", "obj": 3}))
 
 
 NAMES: dict[str, dict[str, Any]] = {

@@ -52,7 +52,72 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"spec": {"selector": SELECTED, "template": TEMPLATE, "serviceName": "s"}},
     ),
     "deployment": ("/apis/apps/v1/namespaces/{ns}/deployments", {"spec": {"selector": SELECTED, "template": TEMPLATE}}),
+    "replication_controller": (f"{CORE}/replicationcontrollers", {"spec": {"template": TEMPLATE}}),
+    "pod_template": (f"{CORE}/podtemplates", {"template": TEMPLATE}),
+    "limit_range": (
+        f"{CORE}/limitranges",
+        {"spec": {"limits": [{"type": "Container", "default": {"cpu": "1000m"}, "min": {"memory": "1Mi"}}]}},
+    ),
+    "autoscaler": (
+        "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers",
+        {"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}}},
+    ),
+    "network_policy": (
+        "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies",
+        {"spec": {"podSelector": {}, "egress": [{"ports": [{"port": 80}, {}]}]}},
+    ),
+    "network_policy_without_egress": (
+        "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies",
+        {"spec": {"podSelector": {}, "ingress": [], "egress": []}},
+    ),
 }
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+WEBHOOK = {
+    "name": "a.b.c",
+    "admissionReviewVersions": ["v1"],
+    "sideEffects": "None",
+    "clientConfig": {"service": {"name": "s", "namespace": "n"}},
+    "rules": [RULE],
+}
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+#: Cluster-scoped objects: these are not stored.
+UNSTORED: dict[str, tuple[str, dict[str, Any]]] = {
+    "validating_webhooks": (f"{ADMISSION}/validatingwebhookconfigurations", {"webhooks": [WEBHOOK]}),
+    "mutating_webhooks": (f"{ADMISSION}/mutatingwebhookconfigurations", {"webhooks": [WEBHOOK]}),
+    "admission_policy": (
+        f"{ADMISSION}/validatingadmissionpolicies",
+        {"spec": {"matchConstraints": {"resourceRules": [RULE]}, "validations": [{"expression": "true"}]}},
+    ),
+    "admission_policy_binding": (
+        f"{ADMISSION}/validatingadmissionpolicybindings",
+        {"spec": {"policyName": "p", "validationActions": ["Deny"], "matchResources": {"resourceRules": [RULE]}}},
+    ),
+    "csi_driver": ("/apis/storage.k8s.io/v1/csidrivers", {"spec": {}}),
+    "ingress_class": (
+        "/apis/networking.k8s.io/v1/ingressclasses",
+        {"spec": {"controller": "a.b/c", "parameters": {"kind": "X", "name": "y", "apiGroup": "z.io"}}},
+    ),
+}
+EPHEMERAL = {"spec": {"containers": [CONTAINER], "ephemeralContainers": [{"name": "e", "image": "i"}]}}
+
+
+@pytest.mark.parametrize("kind", UNSTORED)
+async def test_defaults_of_configurations_are_applied(api: Conversation, kind: str) -> None:
+    path, manifest = UNSTORED[kind]
+    answer = await api("POST", f"{path}?dryRun=All", {"metadata": {"name": "a"}} | manifest)
+    assert answer.status == 201
+
+
+async def test_pod_is_created_without_ephemeral_containers(api: Conversation) -> None:
+    answer = await api("POST", f"{CORE}/pods", {"metadata": {"name": "a"}, **EPHEMERAL})
+    assert answer.status == 422
+
+
+async def test_template_has_no_ephemeral_containers(api: Conversation) -> None:
+    template = {**TEMPLATE, **EPHEMERAL}
+    path = "/apis/apps/v1/namespaces/{ns}/deployments"
+    answer = await api("POST", path, {"metadata": {"name": "a"}, "spec": {"selector": SELECTED, "template": template}})
+    assert answer.status == 422
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)

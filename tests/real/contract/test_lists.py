@@ -44,6 +44,8 @@ LABELS = {
     "unequal": "n!=1",
     "in": "n in (1,2)",
     "not-in": "n notin (1,2)",
+    "in-nothing": "n in ()",
+    "not-in-nothing": "n notin ()",
     "greater": "n>1",
     "two": "n=1,odd=1",
     "no-key": "=1",

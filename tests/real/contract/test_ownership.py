@@ -40,6 +40,78 @@ async def test_unchanged_apply_is_no_change(api: Conversation) -> None:
     assert answer.status == 200
 
 
+def deployment(container: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    template = {
+        "metadata": {"labels": {"a": "b"}, "creationTimestamp": None},
+        "spec": {"containers": [{"name": "c", "image": "i", **container}]},
+    }
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template, **spec}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}
+
+
+def secret(**content: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, **content}
+
+
+def lease(time: str) -> dict[str, Any]:
+    spec = {"holderIdentity": "x", "renewTime": time}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}, "spec": spec}
+
+
+def autoscaler(value: Any) -> dict[str, Any]:
+    metric = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": value}}
+    target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+    spec = {"maxReplicas": 3, "scaleTargetRef": target, "metrics": [{"type": "Pods", "pods": metric}]}
+    head = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    return {**head, "metadata": {"name": "a"}, "spec": spec}
+
+
+SECRETS = "/api/v1/namespaces/{ns}/secrets"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+AUTOSCALERS = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
+FIELD = {"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+#: What manifests contain that the server stores in another form, or not at all.
+SPELLED: dict[str, tuple[str, dict[str, Any]]] = {
+    "quantities": (DEPLOYMENTS, deployment({"resources": {"limits": {"cpu": "1000m", "memory": ".5Gi"}}})),
+    "quantity_as_number": (DEPLOYMENTS, deployment({"resources": {"requests": {"cpu": 1}}})),
+    "field_of_env": (DEPLOYMENTS, deployment({"env": [FIELD]})),
+    "empty_env": (DEPLOYMENTS, deployment({"env": []})),
+    "empty_value_of_env": (DEPLOYMENTS, deployment({"env": [{"name": "E", "value": ""}]})),
+    "null_env": (DEPLOYMENTS, deployment({"env": None})),
+    "integral_float": (DEPLOYMENTS, deployment({}, replicas=3.0)),
+    "empty_struct": (DEPLOYMENTS, deployment({"resources": {}}, strategy={})),
+    "empty_status": (DEPLOYMENTS, {**deployment({}), "status": {}}),
+    "plain_data": (SECRETS, secret(stringData={"x": "y"})),
+    "null_in_a_map": (CONFIGMAPS, {**configmap(), "data": {"x": None}}),
+    "null_map": (CONFIGMAPS, {**configmap(labels=None, annotations={}), "data": None}),
+    "time": (LEASES, lease("2020-01-01T00:00:00.000000Z")),
+    "number_of_an_autoscaler": (AUTOSCALERS, autoscaler(20)),
+}
+#: What an apply merges, and the server cannot decode.
+UNFIT: dict[str, tuple[str, dict[str, Any]]] = {
+    "fraction": (DEPLOYMENTS, deployment({}, replicas=3.5)),
+    "quantity": (DEPLOYMENTS, deployment({"resources": {"limits": {"cpu": "1x"}}})),
+    "base64": (SECRETS, secret(data={"x": "*"})),
+    "time": (LEASES, lease("2020")),
+}
+
+
+@pytest.mark.parametrize("name", SPELLED)
+async def test_equal_apply_of_another_spelling_is_no_change(api: Conversation, name: str) -> None:
+    path, obj = SPELLED[name]
+    first = await apply(api, f"{path}/a", obj)
+    assert first.status == 201
+    answer = await apply(api, f"{path}/a", obj)
+    assert answer.body["metadata"]["resourceVersion"] == first.body["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize("name", UNFIT)
+async def test_apply_of_an_undecodable_value_is_refused(api: Conversation, name: str) -> None:
+    path, obj = UNFIT[name]
+    answer = await apply(api, f"{path}/a", obj)
+    assert answer.status == 500
+
+
 async def test_apply_requires_a_field_manager(api: Conversation) -> None:
     answer = await api("PATCH", A, configmap({"k": "v"}), content_type=APPLY)
     assert answer.status == 422
