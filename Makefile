@@ -26,7 +26,7 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-lowest test-versions e2e record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock clean
+.PHONY: help demo test test-all test-newest test-lowest test-versions e2e compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock clean
 
 help: ## Show this help
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -65,6 +65,9 @@ test-versions: $(VENV)/.package $(VENV)/.dev
 e2e: $(VENV)/.package $(VENV)/.dev ## Run only the end-to-end tests, which need a real API server
 	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'Set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (see docs/contributing.md)'; exit 2; }
 	@$(BIN)/python -m pytest tests/real/e2e $(ARGS)
+
+compare: $(VENV)/.package $(VENV)/.dev ## Compare the server for tests with the cluster of KUBECONFIG (ARGS="FOLDER" of manifests)
+	@$(BIN)/python -m tests.real.contract.compare $(ARGS)
 
 record-oracle: $(VENV)/.package $(VENV)/.dev ## Record client-go with the scripted servers again (needs go; ARGS="gone" for one group)
 	@$(BIN)/python -m tests.system.oracle.record $(ARGS)

@@ -119,17 +119,18 @@ def essence(exchange: dict[str, Any]) -> dict[str, Any]:
     if "Warning" in headers:
         shown["headers"] = headers | {"Warning": "<warnings>"}
     if "body" in shown:
-        shown["body"] = _without_texts(shown["body"])
+        shown["body"] = without_texts(shown["body"])
     return shown
 
 
-def _without_texts(body: Any) -> Any:
+def without_texts(body: Any) -> Any:
+    """Return a body whose failures have no texts: only reasons, and the fields that are wrong, each once."""
     if isinstance(body, list):
-        return [_without_texts(each) for each in body]
+        return [without_texts(each) for each in body]
     if not isinstance(body, dict):
         return body
     if body.get("type") == "ERROR" and "object" in body:
-        return body | {"object": _without_texts(body["object"])}
+        return body | {"object": without_texts(body["object"])}
     if body.get("kind") != "Status" or body.get("status") != "Failure":
         return body
     plain = {name: value for name, value in body.items() if name != "message"}

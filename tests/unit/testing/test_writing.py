@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import aiohttp
 import pytest
 
 from aioinformer.testing import ApiServer, StatusError
-from tests.support.api import CONFIGMAPS, Api
+from tests.support.api import CONFIGMAPS, DEFINITION, Api
 
 NOON = datetime(2001, 2, 3, 12, tzinfo=UTC).timestamp()
 
@@ -59,6 +60,43 @@ async def test_status_subresource_separates_spec_and_status(server: ApiServer) -
         {"replicas": 1},
         2,
     )
+
+
+def is_gone(obj: Any) -> bool:
+    return obj is None
+
+
+FINALIZED = {"name": "a", "namespace": "team", "finalizers": ["example.com/f"]}
+
+
+async def test_namespace_goes_with_the_last_finalizer_in_it(server: ApiServer) -> None:
+    server.create("namespaces", {"metadata": {"name": "team"}})
+    server.create("configmaps", {"metadata": FINALIZED})
+    server.create("configmaps", {"metadata": {"name": "b", "namespace": "team"}})
+    server.delete("namespaces", "team")
+    await server.wait_for("configmaps", "team/b", is_gone)
+    assert server.get("namespaces", "team")["status"]["phase"] == "Terminating"
+    server.patch("configmaps", "a", {"metadata": {"finalizers": None}}, namespace="team")
+    await server.wait_for("namespaces", "team", is_gone)
+
+
+async def test_finalizer_of_a_namespace_holds_it_back(server: ApiServer) -> None:
+    server.create("namespaces", {"metadata": {"name": "team", "finalizers": ["example.com/f"]}})
+    server.create("configmaps", {"metadata": {"name": "b", "namespace": "team"}})
+    server.delete("namespaces", "team")
+    await server.wait_for("configmaps", "team/b", is_gone)
+    assert server.get("namespaces", "team")["status"]["phase"] == "Terminating"
+    server.patch("namespaces", "team", {"metadata": {"finalizers": None}})
+    await server.wait_for("namespaces", "team", is_gone)
+
+
+async def test_definition_goes_with_the_last_finalizer_of_its_objects(server: ApiServer) -> None:
+    server.create("customresourcedefinitions", DEFINITION)
+    server.create("widgets", {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
+    server.delete("customresourcedefinitions", "widgets.example.com")
+    await server.wait_for("widgets", "default/a", lambda obj: "deletionTimestamp" in obj["metadata"])
+    server.patch("widgets", "a", {"metadata": {"finalizers": None}})
+    await server.wait_for("customresourcedefinitions", "widgets.example.com", is_gone)
 
 
 async def test_namespace_deletion_deletes_its_objects(api: Api, server: ApiServer) -> None:
