@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from aioinformer.crds.agreement import disagreements
 from aioinformer.crds.structural import find, structural
 from aioinformer.crds.types import schema_of
 from aioinformer.errors import OptionError, UsageError
@@ -16,6 +18,8 @@ from aioinformer.resources.resource import Resource
 from aioinformer.resources.types_of_objects import declare_class
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     T = TypeVar("T")
     T_co = TypeVar("T_co", covariant=True)
 else:
@@ -24,6 +28,8 @@ else:
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+#: Bytes that the server accepts.
+_LONGEST_WARNING: Final = 256
 _SELECTABLE: Final = ("string", "integer", "boolean")
 _COLUMN_TYPES: Final = (*_SELECTABLE, "number", "date")
 
@@ -63,7 +69,7 @@ class CustomResource(Resource[T_co], frozen=True):
 
     served: bool = True
     storage: bool = True
-    deprecated: str = ""
+    deprecated: str | bool = ""
     columns: tuple[Column, ...] = ()
     scale: Scale | None = None
     selectable: tuple[str, ...] = ()
@@ -112,7 +118,7 @@ def custom_resource(
     namespaced: bool = True,
     served: bool = True,
     storage: bool = True,
-    deprecated: str = "",
+    deprecated: str | bool = "",
     columns: Sequence[Column] = (),
     scale: Scale | None = None,
     selectable: Sequence[str] = (),
@@ -136,14 +142,17 @@ def custom_resource(
         namespaced: whether objects are in a namespace.
         served: requests may use this version.
         storage: objects are stored in this version. One version is stored.
-        deprecated: the warning that clients of this version get, "" for none.
+        deprecated: the warning that clients of this version get, True for the server's own; "" or False for none.
         columns: of `kubectl get`. Their types are those of the fields.
         scale: the fields of the subresource `scale`.
         selectable: paths such as ".spec.colour", which field selectors may name.
-        others: the same resource in its other versions. The server does not convert between versions.
+        others: the same resource in its other versions. The server does not convert between versions, and drops what
+            the version of a request or of the storage does not have. So those that are served or stored must have the
+            same fields of the same types, or preserve what they lack.
 
     Raises:
         OptionError: an argument is invalid.
+        UsageError: there are other versions, and one of the classes has no structural schema.
     """
     kind = kind or cls.__name__
     plural = plural or _plural(kind.lower())
@@ -156,6 +165,11 @@ def custom_resource(
             raise OptionError(f'{option}: give a list of names, not the text "{several}"')
         for name in several:
             _check(option, _LABEL, name, "lower-case letters, digits and -")
+    switches = {"namespaced": namespaced, "served": served, "storage": storage}
+    for option, value in switches.items():
+        if not isinstance(value, bool):
+            raise OptionError(f"{option}: expected True or False, not {value!r}")
+    _check_warning(deprecated)
     subresources = (*(("status",) if _has_status(cls) else ()), *(("scale",) if scale else ()))
     found: CustomResource[T] = CustomResource(
         group,
@@ -193,6 +207,33 @@ def _check_versions(found: CustomResource[Any]) -> None:
     stored = [each.version for each in versions if each.storage]
     if found.others and len(stored) != 1:
         raise OptionError(f"storage: one of the versions must be stored, not {' and '.join(stored) or 'none'}")
+    used = [each for each in versions if each.served or each.storage]
+    for one, other in combinations(used, 2):
+        if lines := list(_lost(one, other)):
+            raise OptionError(
+                f"others: {one.version} and {other.version} of {found.kind} differ, and the server does not convert "
+                f"between them: {'; '.join(lines)}. Give both the same fields, mark the class that lacks some with "
+                "@rules(KEEP_UNKNOWN), or do not serve one of them"
+            )
+
+
+def _lost(one: CustomResource[Any], other: CustomResource[Any]) -> Iterator[str]:
+    """Yield what is lost between two versions."""
+    for path, first, second in disagreements(one.schema(), other.schema()):
+        if first and second:
+            yield f"{path} is {first} in {one.version} and {second} in {other.version}"
+        else:
+            has, lacks = (one, other) if first else (other, one)
+            yield f"{path} is in {has.version} only, and a write through {lacks.version} removes it"
+
+
+def _check_warning(deprecated: object) -> None:
+    if isinstance(deprecated, bool):
+        return
+    if not isinstance(deprecated, str):
+        raise OptionError(f"deprecated: expected a warning, or True for that of the server, not {deprecated!r}")
+    if len(deprecated.encode()) > _LONGEST_WARNING or not deprecated.isprintable():
+        raise OptionError(f"deprecated: expected at most {_LONGEST_WARNING} bytes in one line, not {deprecated!r}")
 
 
 def _check(option: str, form: re.Pattern[str], value: object, expected: str) -> None:
@@ -226,7 +267,10 @@ def _version_body(resource: CustomResource[Any]) -> dict[str, Any]:
     whole = {**schema, "properties": {**added, **schema["properties"]}}
     columns = [_column(resource, schema, each) for each in resource.columns]
     found = {"name": resource.version, "served": resource.served, "storage": resource.storage}
-    found |= {"deprecated": True, "deprecationWarning": resource.deprecated} if resource.deprecated else {}
+    if resource.deprecated:
+        found["deprecated"] = True
+        if isinstance(resource.deprecated, str):
+            found["deprecationWarning"] = resource.deprecated
     # The rules of a class that occurs twice would be the same list.
     found |= {"schema": {"openAPIV3Schema": deepcopy(whole)}}
     selectable = [{"jsonPath": path} for path in resource.selectable]

@@ -11,7 +11,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from aioinformer.crds.markers import EMBEDDED, INT_OR_STRING, LIST_KEYS, LIST_TYPE, UNKNOWN, merged
-from aioinformer.crds.types import PATTERNS, REFUSED, Schema
+from aioinformer.crds.types import OF_API, PATTERNS, REFUSED, Schema
 from aioinformer.errors import UsageError
 
 #: What the API server adds itself.
@@ -230,8 +230,10 @@ def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
         if pattern := PATTERNS.get("base64" if text in _BASE64 else text):
             found.setdefault("pattern", pattern)
         if text in _FORMATS:
-            # With a format, the server accepts any array as a string. Limits of arrays do not concern strings.
-            found |= {"format": text, "minItems": 1, "maxItems": 0}
+            found["format"] = text
+            if OF_API not in schema:
+                # With a format, the server accepts any array as a string. Limits of arrays do not concern strings.
+                found |= {"minItems": 1, "maxItems": 0}
     for exclusive, bound in _EXCLUSIVE.items():
         limit = schema.get(exclusive)
         if limit is not None and limit is not False:

@@ -16,6 +16,7 @@ from msgspec import inspect as types
 from aioinformer.cache.objects.frozen import FrozenDict
 from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.json_value import JSONValue
+from aioinformer.cache.objects.models.model import Model
 from aioinformer.crds.descriptions import class_description, field_descriptions
 from aioinformer.crds.markers import INT_OR_STRING, class_markers, merged, with_markers
 from aioinformer.errors import UsageError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 REFUSED: Final = "refused"
+#: Marks a text of an API type: its schema is that of the API, to which nothing is added.
+OF_API: Final = "ofApi"
 
 _CLOCK: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 _ZONE: Final = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
@@ -95,6 +98,7 @@ class _Reader:
     def __init__(self) -> None:
         self.definitions: dict[str, Schema] = {}
         self._names: dict[Any, str] = {}
+        self._is_of_api = False
 
     def read(self, described: types.Type) -> Schema:
         """Return the schema of a type."""
@@ -131,7 +135,7 @@ class _Reader:
             case types.CustomType():
                 return self._custom(described.cls)
         if (simple := _SIMPLE.get(type(described))) is not None:
-            return dict(simple)
+            return simple | ({OF_API: True} if self._is_of_api else {})
         name = getattr(getattr(described, "cls", None), "__name__", type(described).__name__)
         return {REFUSED: f"{name} has no schema; use an object, or Any for any JSON"}
 
@@ -147,8 +151,11 @@ class _Reader:
             return {REFUSED: f"{cls.__name__} is an array in JSON (array_like); make it an object"}
         texts = field_descriptions(cls)
         properties: dict[str, Schema] = {}
+        outside = self._is_of_api
         for field in described.fields:
+            self._is_of_api = issubclass(cls, Model)
             schema = self.read(field.type)
+            self._is_of_api = outside
             if text := texts.get(field.name):
                 schema = {"description": text, **schema}
             properties[field.encode_name] = schema if field.required else schema | _default(field)

@@ -251,6 +251,7 @@ class Website(msgspec.Struct, frozen=True):
 class OldWebsite(msgspec.Struct, frozen=True):
     spec: WebsiteSpec
     metadata: ObjectMeta
+    status: WebsiteStatus | None = None
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,8 @@ async def test_check_and_compatible_with_name_each_change_and_exit_with_1(shell:
     file.write_text(file.read_text().replace("type: integer", "type: number"))
     other = await shell.run(*both)
     assert other.code == 1
-    path = "spec.versions[v1].schema.openAPIV3Schema.properties.size"
     assert other.lines == [
-        f"crd.yaml: widgets.example.com: {path}.type: 'number'; the class has 'integer'",
+        "crd.yaml: widgets.example.com: versions.v1.size: type is 'number'; the class has 'integer'",
         "widgets.example.com: versions.v1.size: type narrowed from number to integer",
     ]
 

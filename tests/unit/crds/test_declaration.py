@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Annotated, Any
 
 import msgspec
 import pytest
+from msgspec import Meta
 
 from aioinformer import Resource, UsageError
-from aioinformer.cli.projects.definitions import breaks, spec_differences
+from aioinformer.cli.projects.compatibility import breaks
+from aioinformer.cli.projects.definitions import spec_differences
 from aioinformer.client import set_controller_reference
-from aioinformer.crds import Column, Scale, custom_resource
+from aioinformer.crds import KEEP_UNKNOWN, Column, CustomResource, Scale, custom_resource, rules
 from aioinformer.errors import OptionError
 from aioinformer.models import ObjectMeta
 from aioinformer.resources.references import ObjectReference, get_reference
@@ -55,7 +58,7 @@ def test_definition_has_names_versions_columns_and_subresources() -> None:
     assert version["additionalPrinterColumns"][0]["type"] == "integer"
     assert version["additionalPrinterColumns"][1]["type"] == "date"
     assert version["selectableFields"] == [{"jsonPath": ".spec.image"}]
-    assert "subresources" not in old
+    assert old["subresources"] == {"status": {}}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +85,9 @@ def test_path_without_a_field_is_refused(options: dict[str, Any], told: str) -> 
             "others: example.com/v2/tenants is another resource",
         ),
         ({"others": [OLD], "storage": False}, "storage: one of the versions must be stored, not none"),
+        ({"served": "false"}, "served: expected True or False, not 'false'"),
+        ({"deprecated": 1}, "deprecated: expected a warning, or True for that of the server, not 1"),
+        ({"deprecated": "use\nv2"}, "deprecated: expected at most 256 bytes in one line"),
     ],
 )
 def test_invalid_declaration_is_refused(options: dict[str, Any], told: str) -> None:
@@ -119,12 +125,25 @@ SPEC = f"{SCHEMA}/properties/spec/properties"
 
 
 def test_each_difference_is_a_line() -> None:
+    assert spec_differences(changed(SPEC, more={"type": "string"}), changed("")) == [
+        "versions.v1.spec.more: missing; the class has {'type': 'string'}"
+    ]
     found = changed(f"{SPEC}/replicas", minimum=1, maximum=None, multipleOf=2)
-    path = "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.replicas"
+    path = "versions.v1.spec.replicas"
     assert spec_differences(changed(""), found) == [
-        f"{path}.maximum: missing; the class has 100",
-        f"{path}.minimum: 1; the class has 0",
-        f"{path}.multipleOf: 2; which the class does not have",
+        f"{path}: maximum is missing; the class has 100",
+        f"{path}: minimum is 1; the class has 0",
+        f"{path}: multipleOf is 2; the class does not have it",
+    ]
+    other = changed(SPEC, more={"type": "string"})
+    other["spec"]["names"]["shortNames"] = ["site"]
+    other["spec"]["versions"][0]["served"] = False
+    other["spec"]["versions"].append({"name": "v2"})
+    assert spec_differences(changed(""), other) == [
+        "names.shortNames: ['site']; the class has ['web']",
+        "versions.v1.served: False; the class has True",
+        "versions.v1.spec.more: {'type': 'string'}; the class does not have it",
+        "versions.v2: {'name': 'v2'}; the class does not have it",
     ]
 
 
@@ -135,7 +154,7 @@ def test_each_difference_is_a_line() -> None:
         (changed(f"{SPEC}/replicas", exclusiveMinimum=True), "versions.v1.spec.replicas: minimum is now 0"),
         (changed(f"{SPEC}/replicas", maximum=9), "versions.v1.spec.replicas: maximum is now 9"),
         (
-            changed(f"{SPEC}/replicas", type="string", minimum=None, maximum=None, default=None),
+            changed(f"{SPEC}/replicas", type="string", minimum=None, maximum=None),
             "versions.v1.spec.replicas: type narrowed from integer to string",
         ),
         (changed(f"{SPEC}/image", pattern="a"), "versions.v1.spec.image: pattern changed from none to a"),
@@ -170,9 +189,67 @@ def test_wider_definition_breaks_nothing(new: dict[str, Any]) -> None:
 def test_other_scope_and_names_break() -> None:
     new = declared(namespaced=False)
     assert breaks(declared(short_names=["web"]), new) == [
-        "spec.scope: changed from Namespaced to Cluster: it is another resource",
-        "spec.names.shortNames: web removed",
+        "scope: changed from Namespaced to Cluster: it is another resource",
+        "names.shortNames: web removed",
     ]
+
+
+def test_deprecated_version_has_a_warning_of_its_own_or_that_of_the_server() -> None:
+    versions = [declared(deprecated=each)["spec"]["versions"][0] for each in ("use v2", True, False, "")]
+    shown = [(each.get("deprecated"), each.get("deprecationWarning")) for each in versions]
+    assert shown == [(True, "use v2"), (True, None), (None, None), (None, None)]
+
+
+# Versions between which the server does not convert.
+
+
+def version(name: str, fields: dict[str, Any], *, served: bool = True, keep: bool = False) -> CustomResource[Any]:
+    spec = msgspec.defstruct("Spec", [(field, kind, None) for field, kind in fields.items()])
+    if keep:
+        spec = rules(KEEP_UNKNOWN)(spec)
+    cls = msgspec.defstruct("Thing", [("metadata", ObjectMeta), ("spec", spec)])
+    return custom_resource(cls, "example.com", name, storage=False, served=served)
+
+
+def together(fields: dict[str, Any], *others: CustomResource[Any]) -> CustomResource[Any]:
+    spec = msgspec.defstruct("Spec", [(field, kind, None) for field, kind in fields.items()])
+    cls = msgspec.defstruct("Thing", [("metadata", ObjectMeta), ("spec", spec)])
+    return custom_resource(cls, "example.com", "v1", others=others)
+
+
+class Part(msgspec.Struct, frozen=True):
+    name: str
+
+
+class LongPart(msgspec.Struct, frozen=True):
+    name: str
+    size: int = 0
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "told"),
+    [
+        ({"a": int, "b": str}, {"a": int}, "spec.b is in v1 only, and a write through v1beta1 removes it"),
+        ({"a": int}, {"a": int, "b": str}, "spec.b is in v1beta1 only, and a write through v1 removes it"),
+        ({"a": int}, {"a": str}, "spec.a is integer in v1 and string in v1beta1"),
+        ({"a": int}, {"a": Any}, "spec.a is integer in v1 and any JSON in v1beta1"),
+        ({"a": list[LongPart]}, {"a": list[Part]}, "spec.a[].size is in v1 only, and a write through v1beta1"),
+        ({"a": dict[str, LongPart]}, {"a": dict[str, Part]}, "spec.a{}.size is in v1 only, and a write through"),
+        ({"a": dict[str, str]}, {"a": Part}, "spec.a{} is in v1 only, and a write through v1beta1 removes it"),
+    ],
+)
+def test_versions_that_differ_are_refused(new: dict[str, Any], old: dict[str, Any], told: str) -> None:
+    with pytest.raises(OptionError, match=f"others: v1 and v1beta1 of Thing differ, .*{re.escape(told)}"):
+        together(new, version("v1beta1", old))
+
+
+def test_versions_that_lose_nothing_are_accepted() -> None:
+    same = {"a": int, "b": list[Part], "c": dict[str, int]}
+    together(same, version("v1beta1", same), version("v1alpha1", {"a": str}, served=False))
+    together({"a": int, "b": str}, version("v1beta1", {"a": int}, keep=True))
+    others = version("v1beta1", {"b": int}, keep=True), version("v1alpha1", {"c": int})
+    with pytest.raises(OptionError, match="others: v1 and v1alpha1 of Thing differ"):
+        together({"a": Annotated[int, Meta(ge=1)], "b": int, "c": int}, *others)
 
 
 # The kind of an object, by its class.
