@@ -174,8 +174,8 @@ SECTIONS = (
     Section(
         "heavy_objects",
         "One heavy object",
-        "Objects of 3 MiB, in shapes that a tenant could choose to block other users. A *step* is the CPU time between "
-        "two turns of the event loop while the object is read, with the default storage tier.",
+        "Objects of 1.5 MiB, the limit of etcd, in shapes that a tenant could choose to block other users. A *step* is "
+        "the CPU time between two turns of the event loop while the object is read, with the default storage tier.",
     ),
     Section(
         "memory",

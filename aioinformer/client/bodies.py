@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from aioinformer.cache.objects.encoding import check_finite, encoded
-from aioinformer.cache.objects.record import NO_LABELS, Record, decode_at_once, decode_record, undecodable
+from aioinformer.cache.objects.record import (
+    NO_LABELS,
+    Record,
+    decode_complete,
+    decode_deep,
+    decode_record,
+    undecodable,
+)
 from aioinformer.cache.objects.refusals import NotFinite
 from aioinformer.cache.objects.views import View, json_of
 from aioinformer.client.lists import Page
@@ -194,7 +202,7 @@ def status_in(raw: bytes) -> Status | None:
 
 def _record_of(raw: bytes) -> Record:
     try:
-        return decode_at_once(decode_record, raw)
+        return decode_complete(decode_record, raw)
     except DecodeError:
         # Reviews and some other objects that are not stored have no name.
         try:
@@ -215,7 +223,7 @@ def decode_list(raw: bytes, objects: ObjectType[T]) -> Page[T]:
     """
     if status_in(raw) is not None:
         return Page([], "")
-    parser = ListParser(lambda item: decode_at_once(decode_record, item), len(raw))
+    parser = ListParser(decode_record, len(raw), deep=partial(decode_deep, decode_record))
     parser.feed(raw)
     found = list(parser.items())
     parser.feed_eof()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from aioinformer.cache.objects.read_failures import ReadFailures
+from aioinformer.cache.objects.refusals import TOO_DEEP
 from aioinformer.errors import DecodeError
 from aioinformer.logs import get_logger
 from aioinformer.reflector.protocol.changes import Quarantine, summary
@@ -119,10 +120,14 @@ class Undecodable:
             raise DecodeError(f"{key} exists and cannot be decoded: {reason}", key=key)
 
     def is_acceptable(self) -> bool:
-        """Return whether enough objects can be decoded for the informer to be ready."""
-        if not self:
+        """Return whether enough objects can be decoded for the informer to be ready.
+
+        An object that is nested too deeply does not count: its latest version is in the cache, and no class mends it.
+        """
+        reasons = {key: reason for key, reason in self.reasons().items() if not reason.endswith(TOO_DEEP)}
+        if not reasons:
             return True
-        reasons, store = self.reasons(), self._store
+        store = self._store
         if self.limit is not None:
             absent = sum(store.item(key) is None for key in reasons)
             if len(reasons) > self.limit * (len(store) + absent):

@@ -34,7 +34,7 @@ from aioinformer.reflector.protocol.messages import (
     Watched,
 )
 from aioinformer.reflector.value_stream import ValueStream
-from aioinformer.reflector.watch_decoder import decode_event_in_steps, decode_lines, decode_watch_line
+from aioinformer.reflector.watch_decoder import decode_deep_event, decode_lines, decode_watch_line
 from aioinformer.transport.list_parser import ListParser, status_error
 
 if TYPE_CHECKING:
@@ -45,12 +45,11 @@ if TYPE_CHECKING:
     from aioinformer.reflector.options import ReflectorOptions
     from aioinformer.reflector.watch_events import RecordDecoder, WatchEvent
     from aioinformer.transport import Response
-    from aioinformer.transport.json_scanner import Steps
 
-    #: The functions that decode an event at once, and in steps; and one that decodes lines of the usual form.
+    #: The functions that decode an event, and a deep one; and one that decodes lines of the usual form.
     _Decoding: TypeAlias = tuple[
         Callable[[bytes], WatchEvent],
-        Callable[[bytes], Steps[WatchEvent]],
+        Callable[[bytes], WatchEvent],
         Callable[[list[WatchEvent], bytes, int, int], int],
     ]
 
@@ -83,7 +82,7 @@ class WatchParser:
         self._slicer = Slicer()
         self._values = ValueStream(options.max_frame)
         self._decoder = decoder
-        self._changed = self._decoding(decoder.from_watch, decoder.from_watch_in_steps)
+        self._changed = self._decoding(decoder.from_watch, decoder.deep_from_watch)
 
     def parse(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
         """Yield the answers that a chunk completes.
@@ -105,8 +104,8 @@ class WatchParser:
             slicer.start()
         events: list[WatchEvent] = []
         try:
-            decode, in_steps, usual = self._initial() if initial else self._changed
-            for event in self._values.read(chunk, decode, in_steps, partial(usual, events)):
+            decode, deep, usual = self._initial() if initial else self._changed
+            for event in self._values.read(chunk, decode, deep, partial(usual, events)):
                 if event is not None:
                     events.append(event)
                 if (sliced or event is None) and slicer.is_over():
@@ -124,13 +123,13 @@ class WatchParser:
 
     def _initial(self) -> _Decoding:
         """Return the same as `_changed` for the events of a list, which most watches do not have."""
-        return self._decoding(self._decoder.from_list, self._decoder.from_list_in_steps)
+        return self._decoding(self._decoder.from_list, self._decoder.deep_from_list)
 
-    def _decoding(self, decode: Callable[[bytes], Record], in_steps: Callable[[bytes], Steps[Record]]) -> _Decoding:
+    def _decoding(self, decode: Callable[[bytes], Record], deep: Callable[[bytes], Record]) -> _Decoding:
         expected = self._decoder.expected
         return (
             partial(decode_watch_line, decode=decode, expected=expected),
-            partial(decode_event_in_steps, decode=in_steps, expected=expected),
+            partial(decode_deep_event, decode=deep, expected=expected),
             partial(decode_lines, decode, expected, limit=1 if self._decoder.runs_code else _LINES),
         )
 
@@ -145,9 +144,7 @@ class PageParser:
 
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         self._slicer = Slicer()
-        self._parser: ListParser[Record] = ListParser(
-            decoder.from_list, options.max_frame, in_steps=decoder.from_list_in_steps
-        )
+        self._parser: ListParser[Record] = ListParser(decoder.from_list, options.max_frame, deep=decoder.deep_from_list)
 
     @property
     def next_page(self) -> str:

@@ -35,7 +35,7 @@ from aioinformer.resources.selectors import FieldSelector, LabelSelector
 from aioinformer.resources.shards import ShardSelector
 from aioinformer.transport import Response, Transport
 from aioinformer.transport.clients import Connection
-from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, finish, outline
+from aioinformer.transport.json_scanner import TooDeep, outline
 from aioinformer.transport.list_parser import ListParser
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class _ShardResponse:
             left = bytearray()
             try:
                 usual = partial(self._filter_usual_line, left)
-                for line in values.read(chunk, self._filter, self._filter_in_steps, usual):
+                for line in values.read(chunk, self._filter, self._filter_deep, usual):
                     if line:
                         left += line
                     await self._slicer.pause()
@@ -273,22 +273,19 @@ class _ShardResponse:
     def _filter(self, raw: bytes) -> bytes:
         """Return what is passed on of an event of a watch, or an item of a list; b"" if it belongs to another shard."""
         try:
-            try:
-                return self._filter_shown(raw, raw)
-            except RecursionError as error:  # servers accept objects that are nested too deeply for the decoder
-                if len(raw) > LARGE:
-                    raise Heavy from error
-                return self._filter_shown(raw, finish(outline(raw, self._wanted)))
+            return self._filter_shown(raw, raw)
+        except RecursionError as error:
+            raise TooDeep("nested too deeply for a decoder") from error
         except _UNREADABLE as error:
             with suppress(*_UNREADABLE, RecursionError):
                 _decode_any(raw)
                 return raw + self._end  # it is JSON, and the reader of the response reports it
             raise _Unreadable(raw) from error
 
-    def _filter_in_steps(self, raw: bytes) -> Steps[bytes]:
-        shown = yield from outline(raw, self._wanted)
+    def _filter_deep(self, raw: bytes) -> bytes:
+        """Do the same as `_filter` for exactly one object that is nested too deeply for decoders."""
         try:
-            return self._filter_shown(raw, shown)
+            return self._filter_shown(raw, outline(raw, self._wanted))
         except _UNREADABLE:
             return raw + self._end
 
@@ -335,7 +332,7 @@ class _ShardResponse:
         return _BOOKMARK % msgspec.json.encode(version) if version else b""
 
     async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        parser = ListParser(self._filter, self._max_frame, in_steps=self._filter_in_steps)
+        parser = ListParser(self._filter, self._max_frame, deep=self._filter_deep)
         try:
             yield b'{"items":['
             between = b""

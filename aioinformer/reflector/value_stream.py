@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from aioinformer.errors import DecodeError, FrameTooLarge
-from aioinformer.transport.json_scanner import BOM, DEFAULT_MAX_FRAME, LARGE, Heavy, ItemScanner, Steps, is_heavy
+from aioinformer.transport.json_scanner import BOM, DEFAULT_MAX_FRAME, ItemScanner, TooDeep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -29,7 +29,7 @@ _BETWEEN: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
 _BLANK: Final = b" \t\r" + BOM
 #: An incomplete value is checked at this number of chunks, whatever its size, and later when its size has doubled.
 _FIRST_CHECKS: Final = 8
-#: The number of bytes before and after a line break that are checked in a heavy value.
+#: The number of bytes before and after a line break that are checked in a value too deep for the decoder.
 _NEARBY: Final = 256
 _VALUE_ENDS: Final = (b"}", b"]", b'"')
 _VALUE_STARTS: Final = (b"{", b"[", b'"')
@@ -91,7 +91,7 @@ class ValueStream:
         self,
         chunk: bytes,
         decode: Callable[[bytes], T],
-        in_steps: Callable[[bytes], Steps[T]],
+        deep: Callable[[bytes], T],
         usual: Callable[[bytes, int, int], int] | None = None,
     ) -> Iterator[T | None]:
         """Yield the values that this chunk completes, in order, and None where the caller may pause.
@@ -99,8 +99,8 @@ class ValueStream:
         Args:
             chunk: the next bytes of the stream.
             decode: decodes the bytes of one object. It raises `DecodeError` unless they are exactly one object, and
-                `Heavy` if the object must be decoded in steps.
-            in_steps: does the same in steps, for heavy objects.
+                `TooDeep` if it cannot know because the object is nested too deeply.
+            deep: does the same for a complete object that is nested too deeply for `decode`.
             usual: takes some lines of the usual form, given the chunk, and the offsets of the first of them and of its
                 end, so that lines need not be copied and yielded one by one. It keeps what it makes of them, and
                 returns the offset of the first line that it has not taken.
@@ -109,27 +109,26 @@ class ValueStream:
             FrameTooLarge: a value is larger than `max_frame`, or grows beyond it.
             DecodeError: the next bytes are not a value that the decoder accepts.
         """
-        long = min(LARGE, self._max_frame)  # a longer line may be heavy
         at = 0
         if self._open is not None:
             data = self._open.data
             data += chunk
-            chunk = bytes(data[(yield from self._values(data, 0, decode, in_steps)) :])
+            chunk = bytes(data[(yield from self._values(data, 0, decode, deep)) :])
         elif self._parts and (end := chunk.find(b"\n")) >= 0:
             line = self._joined(chunk[: end + 1])
-            if usual and len(line) <= long and usual(line, 0, len(line) - 1):
+            if usual and len(line) <= self._max_frame and usual(line, 0, len(line) - 1):
                 at = end + 1  # the rest of the chunk, which may be many lines, need not be copied
             else:
                 chunk = line + chunk[end + 1 :]
         while (end := chunk.find(b"\n", at)) >= 0:
-            if usual and end - at <= long and (behind := usual(chunk, at, end)) > at:
+            if usual and end - at <= self._max_frame and (behind := usual(chunk, at, end)) > at:
                 at = behind
                 if at < len(chunk):
                     yield None
             else:
-                at = yield from self._unusual_line(chunk, at, end, decode, in_steps)
+                at = yield from self._unusual_line(chunk, at, end, decode, deep)
         if at < len(chunk):
-            yield from self._tail(chunk[at:], decode, in_steps)
+            yield from self._tail(chunk[at:], decode, deep)
 
     def unread(self) -> bytes:
         """Return the bytes after the last value, unchanged. After `DecodeError`, they begin with the refused ones."""
@@ -143,7 +142,7 @@ class ValueStream:
         return rest[between.end() if between is not None else 0 :].rstrip()
 
     def _unusual_line(
-        self, data: bytes, at: int, end: int, decode: Callable[[bytes], T], in_steps: Callable[[bytes], Steps[T]]
+        self, data: bytes, at: int, end: int, decode: Callable[[bytes], T], deep: Callable[[bytes], T]
     ) -> Generator[T | None, None, int]:
         """Read a complete line of any form, and return the offset of the next line."""
         line = data[at:end]
@@ -152,24 +151,20 @@ class ValueStream:
         error: DecodeError | None = None
         try:
             self._check_size(len(line))
-            if is_heavy(line):
-                raise Heavy
             yield decode(line)
             return end + 1
-        except Heavy:
-            pass
+        except TooDeep:
+            pass  # the brackets tell where it ends
         except DecodeError as refused:
             error = refused
-        return (yield from self._values(data, at, decode, in_steps, error, line))
+        return (yield from self._values(data, at, decode, deep, error, line))
 
-    def _tail(
-        self, tail: bytes, decode: Callable[[bytes], T], in_steps: Callable[[bytes], Steps[T]]
-    ) -> Iterator[T | None]:
+    def _tail(self, tail: bytes, decode: Callable[[bytes], T], deep: Callable[[bytes], T]) -> Iterator[T | None]:
         """Read the bytes after the last line break."""
         if tail.rstrip(_BLANK).endswith(b"}"):
             # A value may end here, and must not wait for its line break. If another value follows it in this chunk, it
             # waits for the end of that one, or of the line: searching each tail for its end would cost too much.
-            yield from self._values(self._joined(tail), 0, decode, in_steps)
+            yield from self._values(self._joined(tail), 0, decode, deep)
             return
         self._parts.append(tail)
         self._size += len(tail)
@@ -185,7 +180,7 @@ class ValueStream:
         data: bytes | bytearray,
         at: int,
         decode: Callable[[bytes], T],
-        in_steps: Callable[[bytes], Steps[T]],
+        deep: Callable[[bytes], T],
         error: DecodeError | None = None,
         line: bytes = b"",
     ) -> Generator[T | None, None, int]:
@@ -195,7 +190,7 @@ class ValueStream:
             data: the bytes.
             at: the offset of the next value, or of the incomplete one.
             decode: as for `read`.
-            in_steps: as for `read`.
+            deep: as for `read`.
             error: why the decoder did not accept the line at this offset.
             line: this line.
 
@@ -222,11 +217,9 @@ class ValueStream:
                     raise error
                 opened = error = None
                 try:
-                    if is_heavy(value):
-                        raise Heavy
                     made = decode(value)
-                except Heavy:
-                    made = yield from in_steps(value)
+                except TooDeep:
+                    made = deep(value)
                 rest = self._next_value(data, end)
                 alone = data.find(b"\n", end, rest) >= 0
                 if not alone and data[rest : rest + 1] in _WITHIN:
@@ -275,11 +268,9 @@ def _may_be_valid(text: bytes) -> bool:
     """Return whether the complete lines of this text may be the beginning of valid JSON."""
     first, last = text.find(b"\n"), text.rfind(b"\n") + 1
     lines = text[:last]  # a value that is cut within a number or a word looks invalid
-    if is_heavy(text):
-        # Decoding all of it takes too long. Within a value, a line that ends with a value is not followed by another.
-        before, after = text[:first][-_NEARBY:].rstrip(), text[first : first + _NEARBY].lstrip()
-        return before[-1:] not in _VALUE_ENDS or after[:1] not in _VALUE_STARTS
     try:
         return _decode_error(lines) in (_TRUNCATED, "")
     except RecursionError:
-        return True
+        # Within a value, a line that ends with a value is not followed by another.
+        before, after = text[:first][-_NEARBY:].rstrip(), text[first : first + _NEARBY].lstrip()
+        return before[-1:] not in _VALUE_ENDS or after[:1] not in _VALUE_STARTS

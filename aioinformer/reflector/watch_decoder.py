@@ -26,16 +26,7 @@ from aioinformer.reflector.watch_events import (
     Refused,
     WatchEvent,
 )
-from aioinformer.transport.json_scanner import (
-    LARGE,
-    Heavy,
-    Steps,
-    find_members,
-    finish,
-    is_heavy,
-    is_json,
-    outline,
-)
+from aioinformer.transport.json_scanner import TooDeep, members, outline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +39,8 @@ _NO_OPENING: Final[tuple[str, int, tuple[bytes, ...]]] = "", 0, ()
 _CHANGES: Final = frozenset((ADDED, MODIFIED, DELETED))
 _MEMBERS: Final = ("type", "object")
 _TYPE_META: Final = {"kind": None, "apiVersion": None}
-_BOOKMARK_MEMBERS: Final = {"metadata": {"resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}}
+#: Lines that end farther behind the first one are left to the next step.
+_RUN: Final = 64 * 1024
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -82,7 +74,7 @@ def decode_watch_line(line: bytes, decode: Callable[[bytes], Record], expected: 
     Raises:
         DecodeError: the line is not a watch event. If only the *object* cannot be decoded, the event is returned with
             the error.
-        Heavy: the event must be decoded in steps, by `decode_event_in_steps`.
+        TooDeep: the event is nested too deeply; `decode_deep_event` reads it once its end is certain.
     """
     if not line.isascii():
         _check_encoding(line)
@@ -115,7 +107,7 @@ def decode_lines(
         The offset of the first line that was not decoded. Lines that end too far behind the first one are left, too.
     """
     namespace, openings, find = expected.namespace, expected.openings, data.find
-    last = at + LARGE
+    last = at + _RUN
     for _ in range(limit):
         kind, size, heads = openings.get(data[at + 9 : at + 10], _NO_OPENING)
         if not data.startswith(heads, at) or data[end - 1] != 0x7D:  # "}"
@@ -127,7 +119,7 @@ def decode_lines(
             record = decode(raw)
         except Refused as error:
             events.append(_refused_event(kind, error))
-        except (DecodeError, Heavy):
+        except DecodeError:
             break
         else:
             if namespace and record.namespace != namespace:
@@ -149,13 +141,9 @@ def _check_encoding(text: bytes) -> None:
 
 def _decode_unusual_line(line: bytes, decode: Callable[[bytes], Record], expected: Expected) -> WatchEvent:
     try:
-        try:
-            frame = _decode_line(line)
-        except RecursionError as error:  # servers accept objects that are nested too deeply for the decoder
-            if len(line) > LARGE:
-                raise Heavy from error
-            parts = finish(find_members(line, _MEMBERS)) if finish(is_json(line)) else {}
-            frame = _Line(msgspec.json.decode(parts.get("type", b""), type=str), msgspec.Raw(parts.get("object", b"")))
+        frame = _decode_line(line)
+    except RecursionError as error:
+        raise TooDeep("an event of the watch is nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
         raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
@@ -165,40 +153,41 @@ def _decode_unusual_line(line: bytes, decode: Callable[[bytes], Record], expecte
     try:
         expected.check_kind(raw)
         return WatchEvent(frame.type, expected.check_namespace(decode(raw)))
+    except TooDeep:
+        raise
     except DecodeError as error:
         return _event_without_object(frame.type, error)
 
 
-def decode_event_in_steps(
-    text: bytes, decode: Callable[[bytes], Steps[Record]], expected: Expected = _ANYTHING
-) -> Steps[WatchEvent]:
-    """Do the same as `decode_watch_line`, in steps, for a heavy event.
+def decode_deep_event(text: bytes, decode: Callable[[bytes], Record], expected: Expected = _ANYTHING) -> WatchEvent:
+    """Do the same as `decode_watch_line` for an event that is nested too deeply for decoders.
 
     Args:
-        text: one JSON object.
-        decode: `RecordDecoder.from_watch_in_steps` or `from_list_in_steps`.
+        text: exactly one JSON object, as its brackets show.
+        decode: `RecordDecoder.deep_from_watch` or `deep_from_list`.
         expected: what the object must be.
 
     Raises:
         DecodeError: the object is not a watch event.
     """
     _check_encoding(text)
-    if not (yield from is_json(text)):
-        raise DecodeError("a large event of the watch is not JSON")
-    parts = yield from find_members(text, _MEMBERS)
+    kind, size, heads = expected.openings.get(text[9:10], _NO_OPENING)
+    usual = text.startswith(heads)
+    if usual:
+        raw = text[size:-1]
+    else:
+        parts = members(text, _MEMBERS)
+        raw = parts.get("object", b"")
+        try:
+            kind = msgspec.json.decode(parts.get("type", b""), type=str)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DecodeError("a line of the watch is not a watch event") from error
+        if kind not in _CHANGES:
+            return _other_event(kind, raw)
     try:
-        kind = msgspec.json.decode(parts.get("type", b""), type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError("a line of the watch is not a watch event") from error
-    raw = parts.get("object", b"")
-    if kind not in _CHANGES:
-        if kind == BOOKMARK:
-            raw = yield from outline(raw, _BOOKMARK_MEMBERS)
-        return _other_event(kind, raw if not is_heavy(raw) else b"")
-    try:
-        expected.check_kind((yield from outline(raw, _TYPE_META)))
-        yield
-        return WatchEvent(kind, expected.check_namespace((yield from decode(raw))))
+        if not usual:  # the usual opening shows the kind
+            expected.check_kind(outline(raw, _TYPE_META))
+        return WatchEvent(kind, expected.check_namespace(decode(raw)))
     except DecodeError as error:
         return _event_without_object(kind, error)
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
-from aioinformer.cache.objects.record import Decode, Record, decode_in_steps, decode_record
+from aioinformer.cache.objects.record import Decode, Record, decode_deep, decode_record
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import USER_ERRORS, ApiError, DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from aioinformer.transport.json_scanner import Steps
 
 T = TypeVar("T")
 
@@ -186,15 +184,13 @@ class RecordDecoder:
 
         Raises:
             DecodeError: the object cannot be decoded, or is refused.
-            Heavy: the object must be decoded in steps, by `from_list_in_steps`.
+            TooDeep: the object is nested too deeply; `deep_from_list` reads it once its end is certain.
         """
         return self._cached_if_equal(self._decode(raw))
 
-    def from_list_in_steps(self, raw: bytes) -> Steps[Record]:
-        """Do the same as `from_list`, in steps, for a heavy object."""
-        record = yield from decode_in_steps(self._decode, raw)
-        yield
-        return self._cached_if_equal(record)
+    def deep_from_list(self, raw: bytes) -> Record:
+        """Do the same as `from_list` for exactly one object that is nested too deeply for decoders."""
+        return self._cached_if_equal(decode_deep(self._decode, raw))
 
     def _cached_if_equal(self, record: Record) -> Record:
         cached = self._known(record.key)
@@ -207,14 +203,12 @@ class RecordDecoder:
 
     @property
     def from_watch(self) -> Callable[[bytes], Record]:
-        """A function that returns the record of an object in a watch event. It raises the same errors as `admit`."""
+        """A function that returns the record of an object in a watch event. It raises what `from_list` does."""
         return self._decode if self._on_arrival is None else self._decode_and_admit
 
-    def from_watch_in_steps(self, raw: bytes) -> Steps[Record]:
-        """Do the same as `from_watch`, in steps, for a heavy object."""
-        record = yield from decode_in_steps(self._decode, raw)
-        yield
-        return self.admit(record)
+    def deep_from_watch(self, raw: bytes) -> Record:
+        """Do the same as `from_watch` for exactly one object that is nested too deeply for decoders."""
+        return self.admit(decode_deep(self._decode, raw))
 
     def _decode_and_admit(self, raw: bytes) -> Record:
         return self.admit(self._decode(raw))

@@ -16,8 +16,7 @@ prefix of a JSON object is a JSON object. The parser therefore *guesses* the end
 Chunks are not concatenated: an item is cut out of its chunk. Only an item that spans two chunks is joined, also by a
 guess. Without such a guess, the chunks are collected in one growing buffer.
 
-An item that is large and full of tiny values, or nested too deeply for the decoder, is read by the scanner and then
-decoded in steps, because a decoder would block the event loop.
+An item that is nested too deeply for the decoder ends where the scanner finds its end.
 
 The last item is assumed to end at the last `}]` of the complete body, and the decoder checks this, too. The scanner
 also reads all unusual bodies: white space, items that begin differently. The parts before and after the items are
@@ -34,10 +33,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, api_error
-from aioinformer.transport.json_scanner import BOM, DEFAULT_MAX_FRAME, LARGE, Heavy, ItemScanner, Steps, is_heavy
+from aioinformer.transport.json_scanner import BOM, DEFAULT_MAX_FRAME, ItemScanner, TooDeep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 
 T = TypeVar("T")
@@ -130,9 +129,10 @@ class ListParser(Generic[T]):
 
     Args:
         decode: decodes the bytes of one item. It must read all bytes, and raise `DecodeError` unless they are exactly
-            one object. It raises `Heavy` if the object must be decoded in steps.
+            one object; `TooDeep` if it cannot know because the item is nested too deeply.
         max_item: the largest item accepted, in bytes.
-        in_steps: does the same in steps, for heavy objects; None to decode all objects at once.
+        deep: does the same for a complete item that is nested too deeply for `decode`. Without it, such an item is an
+            error.
     """
 
     def __init__(
@@ -140,10 +140,10 @@ class ListParser(Generic[T]):
         decode: Callable[[bytes], T],
         max_item: int = DEFAULT_MAX_FRAME,
         *,
-        in_steps: Callable[[bytes], Steps[T]] | None = None,
+        deep: Callable[[bytes], T] | None = None,
     ) -> None:
         self._decode = decode
-        self._in_steps = in_steps
+        self._deep = deep
         self._max_item = max_item
         #: One chunk, or several if an item spans them.
         self._buffer: bytes | bytearray = b""
@@ -216,7 +216,7 @@ class ListParser(Generic[T]):
     def items(self) -> Iterator[T | DecodeError | None]:
         """Yield the complete items in order, with an error in place of an item that cannot be decoded.
 
-        With `in_steps`, yield None during long work, where the caller may pause. The iteration may be abandoned and
+        Yield None between the steps of a long search, where the caller may pause. The iteration may be abandoned and
         started again at any point.
 
         Raises:
@@ -231,8 +231,8 @@ class ListParser(Generic[T]):
             raise FrameTooLarge(f"the list does not end within {_MAX_HEAD} bytes after its items")
         if self._joint:
             item = self._guess(self._joint)
-            if item is None or isinstance(item, DecodeError):
-                self._rejected = {len(self._joint): item} if item is not None else {}
+            if isinstance(item, DecodeError):
+                self._rejected = {len(self._joint): item}
                 self._join()
                 self._scanner = ItemScanner(0)
             else:
@@ -248,12 +248,16 @@ class ListParser(Generic[T]):
             if end < 0:
                 break
             # A transform that refused the item must not be called twice.
-            item = refused.get(end) or (yield from self._decoded(bytes(self._buffer[self._start : end])))
+            error = refused.get(end)
+            if error is None or isinstance(error, TooDeep):
+                found = self._decoded(bytes(self._buffer[self._start : end]))
+            else:
+                found = error
             self._record_length(end - self._start)
             self._start = end
             self._searched = max(end, self._searched)
             self._scanner = None
-            yield item
+            yield found
 
     def head(self) -> ListHead:
         """Return the list without its items. Call it after the end of the body.
@@ -321,12 +325,7 @@ class ListParser(Generic[T]):
                 return
             raw = bytes(buffer[start : found + 1])
             try:
-                if found - start > LARGE and self._is_heavy(raw):
-                    raise Heavy
                 item = decode(raw)
-            except Heavy:
-                self._scanner = ItemScanner(start)
-                return
             except DecodeError as error:
                 if find(separator, searched, found) < 0:
                     self._reject_guess(error, found + 1)
@@ -348,9 +347,6 @@ class ListParser(Generic[T]):
         if not 0 < end - start <= self._max_item:
             return
         last = self._guess(bytes(buffer[start:end]))
-        if last is None:
-            self._scanner = ItemScanner(start)
-            return
         if isinstance(last, DecodeError):
             self._reject_guess(last, end)
             return
@@ -367,7 +363,7 @@ class ListParser(Generic[T]):
         self._rejected[end], self._trusted = error, False
         self._scanner = ItemScanner(self._start)
 
-    def _find_end(self) -> Steps[int]:
+    def _find_end(self) -> Generator[None, None, int]:
         """Scan for the end of an item. Return the offset after it, or -1 if it has not arrived."""
         buffer, start = self._buffer, self._start
         if self._scanner is None:
@@ -375,8 +371,7 @@ class ListParser(Generic[T]):
                 return -1
             self._scanner = ItemScanner(start)
         while not (end := self._scanner.step(buffer)):
-            if self._in_steps is not None:
-                yield
+            yield
         if (len(buffer) if end < 0 else end) - start > self._max_item:
             raise FrameTooLarge(
                 f"an item of the list exceeds {self._max_item} bytes; raise max_frame if objects are really that large"
@@ -396,27 +391,21 @@ class ListParser(Generic[T]):
             item = bytes(raw)
             if not item.startswith(b"{"):
                 raise DecodeError("an item of the list is not an object")
-            yield (yield from self._decoded(item))
+            yield self._decoded(item)
 
-    def _is_heavy(self, raw: bytes) -> bool:
-        return self._in_steps is not None and is_heavy(raw)
-
-    def _guess(self, raw: bytes) -> T | DecodeError | None:
-        """Return the result or error of the decoder; None if the bytes are too heavy to check a guess."""
+    def _guess(self, raw: bytes) -> T | DecodeError:
+        """Return the result or error of the decoder."""
         try:
-            return None if self._is_heavy(raw) else self._decode(raw)
-        except Heavy:
-            return None
+            return self._decode(raw)
         except DecodeError as error:
             return error
 
-    def _decoded(self, raw: bytes) -> Steps[T | DecodeError]:
+    def _decoded(self, raw: bytes) -> T | DecodeError:
         """Return the result or error of the decoder for one item whose end is known."""
+        item = self._guess(raw)
+        if not isinstance(item, TooDeep) or self._deep is None:
+            return item
         try:
-            item = self._guess(raw)
-            if item is None and self._in_steps is not None:
-                item = yield from self._in_steps(raw)
+            return self._deep(raw)
         except DecodeError as error:
             return error
-        assert item is not None, "without `in_steps`, no item is heavy"
-        return item

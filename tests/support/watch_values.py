@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aioinformer.reflector.value_stream import ValueStream
-from aioinformer.reflector.watch_decoder import decode_event_in_steps, decode_watch_line
+from aioinformer.reflector.watch_decoder import decode_deep_event, decode_watch_line
 from aioinformer.reflector.watch_events import RecordDecoder, WatchEvent
 
 if TYPE_CHECKING:
@@ -33,6 +33,6 @@ def steps_of(
     """Yield the events, and None for each pause."""
     decoder, stream = decoder or RecordDecoder(), stream or ValueStream()
     decode = partial(decode_watch_line, decode=decoder.from_watch)
-    in_steps = partial(decode_event_in_steps, decode=decoder.from_watch_in_steps)
+    deep = partial(decode_deep_event, decode=decoder.deep_from_watch)
     for chunk in chunks:
-        yield from stream.read(chunk, decode, in_steps)
+        yield from stream.read(chunk, decode, deep)

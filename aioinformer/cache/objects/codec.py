@@ -18,7 +18,7 @@ from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
-from aioinformer.cache.objects.record import Decode, Part, Record, decode_at_once, decode_record, undecodable
+from aioinformer.cache.objects.record import Decode, Part, Record, decode_complete, decode_record, undecodable
 from aioinformer.cache.objects.refusals import is_validation, refusal
 from aioinformer.cache.objects.storage import (
     DictRecord,
@@ -33,7 +33,7 @@ from aioinformer.cache.objects.views import View, decoded_body, failed_read, loa
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import LogError, Timed, function_name, log_each, plain_function, untimed
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as object_key
-from aioinformer.transport.json_scanner import find_members, finish
+from aioinformer.transport.json_scanner import members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -196,7 +196,7 @@ class ObjectType(Generic[T]):
     def _record_of_result(self, result: Any, key: str) -> Record:
         """Return the record of what a transform has returned for the object with this key."""
         try:
-            return decode_at_once(self.decode, encoded(result))
+            return decode_complete(self.decode, encoded(result))
         except DecodeError as error:
             reason = f": {str(error).removeprefix('the object cannot be read: ')}"
         except (TypeError, ValueError, msgspec.MsgspecError):
@@ -292,8 +292,8 @@ def _json_of(view: View) -> bytes:
     try:
         found = _decode_type(raw)
     except RecursionError:  # nested more deeply than the decoder can read
-        members = finish(find_members(raw, {"apiVersion": None, "kind": None}))
-        found = _Type(*(msgspec.Raw(members[name]) if name in members else _ABSENT for name in ("apiVersion", "kind")))
+        known = members(raw, ("apiVersion", "kind"))
+        found = _Type(*(msgspec.Raw(known[name]) if name in known else _ABSENT for name in ("apiVersion", "kind")))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise failed_read(record, str(undecodable(raw, error))) from None
     missing = {name: text for name, text in _type_members(view._resource).items() if getattr(found, name) is _ABSENT}

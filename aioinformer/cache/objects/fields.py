@@ -32,7 +32,7 @@ from aioinformer.cache.objects.record import (
 )
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.resources.selectors import FieldSelector, field_selector_of
-from aioinformer.transport.json_scanner import LARGE, Heavy, finish, members, outline
+from aioinformer.transport.json_scanner import members, outline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -118,7 +118,7 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
 def _shallow_value(raw: bytes, steps: tuple[str, ...]) -> Any:
     """Return a value of an object that is nested too deeply for the decoder; None if the value itself is."""
     for step in steps:
-        raw = members(raw).get(step, b"")
+        raw = members(raw, (step,)).get(step, b"")
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -204,7 +204,7 @@ class FieldDecoder:
         self._values = _Values(self.paths) if self.paths else None
         self._decode = msgspec.json.Decoder(_envelope_with(self.paths, Any)).decode
         self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
-        #: The members that this decoder reads, for `decode_in_steps`.
+        #: The members that this decoder reads, for `decode_deep`.
         self.wanted = _wanted(self.paths)
         #: All values so far were strings.
         self._texts = True
@@ -236,10 +236,8 @@ class FieldDecoder:
         return record
 
     def _of_unusual(self, record: Record, values: _Values) -> Record:
-        if len(record.raw) > LARGE:
-            raise Heavy
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            record.fields = values.of_any(self._decode(finish(outline(record.raw, self.wanted))))
+            record.fields = values.of_any(self._decode(outline(record.raw, self.wanted)))
         return record
 
 

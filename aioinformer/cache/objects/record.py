@@ -5,7 +5,7 @@ immutable, the garbage collector does not track them, and they take a sixth of t
 Readers get views (`views`), which decode the bytes on first access.
 
 - `Record`; `Part`, a record that is not whole; and `UndecodablePlaceholder`, the stand-in in lists;
-- `decode_record` reads the metadata of an object; `decode_in_steps` does so for large and deep objects, with pauses;
+- `decode_record` reads the metadata of an object; `decode_deep` that of an object too deep for the decoder;
 - `labels_of` reads the labels of any stored item.
 """
 
@@ -19,21 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import msgspec
 
+from aioinformer.cache.objects.refusals import TOO_DEEP
 from aioinformer.errors import DecodeError
 from aioinformer.logs import visible
 from aioinformer.resources.keys import metadata_field, metadata_of
-from aioinformer.transport.json_scanner import (
-    LARGE,
-    Heavy,
-    Steps,
-    Wanted,
-    find_members,
-    finish,
-    is_heavy,
-    is_json,
-    narrowed,
-    outline,
-)
+from aioinformer.transport.json_scanner import TooDeep, Wanted, outline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,6 +38,8 @@ _TYPE = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"\\]*",){0,2}')
 _METADATA = b'"metadata":{'
 _NAMED = len(_METADATA) - 1
 _MANAGED_FIELDS = b',"managedFields":['
+#: Larger objects are compared by their bytes: decoding two of them could block the event loop for long.
+COMPARED: Final = 128 * 1024
 #: Search only this many bytes for managed fields: searching all of an object that has none costs more than it saves.
 _FRONT = 4096
 
@@ -152,14 +144,16 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return first == second or first[_behind_type(first) :] == second[_behind_type(second) :]
 
     def same_content(self, other: Record) -> bool:
-        """Return whether the JSON values are equal, apart from kind and apiVersion, which lists omit."""
+        """Return whether the JSON values are equal, apart from kind and apiVersion, which lists omit.
+
+        Objects of more than 128 KiB are equal only if their bytes are.
+        """
         if self.same_bytes(other):
             return True
         first, second = self.json, other.json
         if first == second:
             return True
-        if is_heavy(first) or is_heavy(second):
-            # Decoding both could block the event loop for a second, so only equal bytes count as equal.
+        if max(len(first), len(second)) > COMPARED:
             return first[_behind_type(first) :] == second[_behind_type(second) :]
         try:
             mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
@@ -246,7 +240,7 @@ class Decode(Protocol):
     """Makes the record of an object; `decode_record` is one."""
 
     def __call__(self, raw: bytes) -> Record:
-        """Raises: DecodeError: the object does not decode. Heavy: it needs `decode_in_steps`."""
+        """Raises: DecodeError: the object does not decode. TooDeep: it needs `decode_deep`."""
 
 
 def decode_record(raw: bytes) -> Record:
@@ -260,58 +254,48 @@ def decode_record(raw: bytes) -> Record:
 
     Raises:
         DecodeError: not JSON, or invalid metadata; has the key if that could be read.
-        Heavy: the object is large and nested too deeply for the decoder.
+        TooDeep: the object is nested too deeply for the decoder, so it may be invalid or incomplete.
     """
     try:
         meta = _decode_envelope(raw).metadata
     except RecursionError as error:
-        # Servers accept deeper nesting than the decoder does: read the metadata from an outline of the object.
-        if len(raw) > LARGE:
-            raise Heavy from error
-        if not finish(is_json(raw)):
-            raise DecodeError("the object is not JSON") from error
-        meta = read(finish(outline(raw, READ)), _decode_envelope).metadata
+        raise TooDeep(f"the object is {TOO_DEEP}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise undecodable(raw, error) from error
     return record_of(meta, raw)
 
 
-def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
-    """Make the record of an object that is too heavy to be decoded at once, in steps between which you may pause.
+def decode_deep(decode: Decode, raw: bytes) -> Record:
+    """Make the record of an object that is nested too deeply for the decoder, which servers accept.
 
-    `decode` is given only the members that it reads. Of all other members, only the brackets are checked.
+    `decode` is given only the members that it reads. Of all other members, not even the syntax is checked: they cannot
+    be decoded anyway.
 
     Args:
         decode: its attribute `wanted` names the members that it reads; by default those of the metadata.
+        raw: exactly one object, as its brackets show.
+
+    Raises:
+        DecodeError: invalid metadata; has the key if that could be read.
     """
-    wanted: Wanted = getattr(decode, "wanted", READ)
-    found = yield from find_members(raw, wanted)
-    labels = None
-    if found and not found.get("metadata", b"").startswith(b"{"):
-        found["metadata"] = b"null"
-    elif found:
-        own = yield from find_members(found["metadata"], wanted["metadata"])
-        # Labels stay encoded: they may be as large as the object, and nothing reads them on arrival.
-        labels = own.pop("labels", None)
-        for name in _IDENTITY:
-            if len(own.get(name, b"")) > LARGE:
-                raise DecodeError(f"metadata.{name} is longer than {LARGE} bytes, which no API server accepts")
-        found["metadata"] = yield from narrowed(own, wanted["metadata"] or {})
     try:
-        record = decode((yield from narrowed(found, {**wanted, "metadata": None})))
-    except Heavy:  # a declared field is nested too deeply for the decoder: leave out all declared fields
-        record = decode_record(b'{"metadata":%b}' % found.get("metadata", b"null"))
+        record = decode(outline(raw, getattr(decode, "wanted", READ)))
+    except TooDeep:  # a declared field is nested too deeply, too: leave out all declared fields
+        record = decode_record(outline(raw, READ))
     record.raw = raw
-    record.labels = NO_LABELS if labels is None else msgspec.Raw(labels)
     return record
 
 
-def decode_at_once(decode: Decode, raw: bytes) -> Record:
-    """Make the record of an object of any size without pauses: for callers that cannot pause."""
+def decode_complete(decode: Decode, raw: bytes) -> Record:
+    """Make the record of an object of any depth, whose bytes are known to be complete.
+
+    Raises:
+        DecodeError: the object does not decode.
+    """
     try:
         return decode(raw)
-    except Heavy:
-        return finish(decode_in_steps(decode, raw))
+    except TooDeep:
+        return decode_deep(decode, raw)
 
 
 def without_managed_fields(raw: bytes) -> bytes | None:
@@ -402,6 +386,8 @@ def _text_of(encoded: msgspec.Raw) -> str:
 
 
 def _without_content(cause: Exception) -> str:
+    if isinstance(cause, RecursionError):
+        return TOO_DEEP
     # msgspec's errors name the expected type and the path alone; other errors may quote the input.
     return str(cause) if isinstance(cause, msgspec.DecodeError) else type(cause).__name__
 

@@ -36,6 +36,10 @@ class NotFinite(UsageError):
         return f"{self.path or 'a number'} is NaN or infinite: JSON would have null for it, which deletes a member"
 
 
+#: The end of each reason of an object whose metadata can be read, and whose body no decoder reads.
+TOO_DEEP: Final = "nested too deeply"
+
+
 def refusal(error: BaseException) -> str:
     """Describe why an object was refused: "Expected `int`, got `str` at $.spec.size".
 
@@ -47,7 +51,7 @@ def refusal(error: BaseException) -> str:
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         return "not JSON"
     if isinstance(error, RecursionError):
-        return "nested too deeply"
+        return TOO_DEEP
     return _cut(_of_pydantic(error) or type(error).__name__)
 
 

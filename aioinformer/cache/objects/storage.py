@@ -46,7 +46,6 @@ from aioinformer.cache.objects.record import (
     undecodable,
 )
 from aioinformer.errors import UsageError
-from aioinformer.transport.json_scanner import LARGE, is_heavy
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -126,11 +125,9 @@ def tier_for(storage: Storage, decoder: FieldDecoder | None, *, holds_secrets: b
 def stripped(record: Record) -> Record:
     """Return the record without managed fields and kubectl's last-applied annotation.
 
-    Objects that are too large and too deep to be decoded at once stay as they are.
+    Objects that are nested too deeply for the decoder stay as they are.
     """
     raw = record.json
-    if len(raw) > LARGE and is_heavy(raw):
-        return record
     try:
         document = _decode_raw(raw)
         metadata = _decode_raw(document["metadata"])
@@ -179,11 +176,9 @@ def decode_metadata(raw: bytes) -> Record:
 def only_metadata(record: Record) -> Record:
     """Return the record with the metadata alone, and with the type if it is that of the object.
 
-    Objects that are too large and too deep to be decoded at once stay as they are.
+    Objects that are nested too deeply for the decoder stay as they are.
     """
     raw = record.json
-    if len(raw) > LARGE and is_heavy(raw):
-        return record
     try:
         document = _decode_raw(raw)
     except RecursionError:

@@ -26,7 +26,7 @@ from aioinformer.cache.objects.models import decoder_for
 from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.read_failures import count_failed_read
-from aioinformer.cache.objects.record import Part, Record, decode_at_once, decode_record, undecodable
+from aioinformer.cache.objects.record import Part, Record, decode_complete, decode_record, undecodable
 from aioinformer.cache.objects.refusals import refusal, refused_fields
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
@@ -130,7 +130,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
             check_names(self._resource.model, change)
         old = self._record.recall() if self._body is None else self._body
         try:
-            record = decode_at_once(decode_record, changed(self._record.json, change))
+            record = decode_complete(decode_record, changed(self._record.json, change))
             if not self._record.is_whole:
                 record = record.with_raw(record.raw, Part)
             body = share(old, decoded_body(record, self._decoder()), change)
@@ -158,7 +158,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         """Return the object of a mapping with the keys of its JSON, decoded."""
         from aioinformer.cache.objects.encoding import encoded
 
-        record = decode_at_once(decode_record, encoded(document))
+        record = decode_complete(decode_record, encoded(document))
         view = cls(record)
         return cls(record, decoded_body(record, view._decoder()))
 
@@ -401,5 +401,5 @@ def _make_view_class(resource: Resource[Any]) -> type[View]:
 
 
 def _restore(resource: Resource[Any], raw: bytes, is_whole: bool = True) -> View:
-    record = decode_at_once(decode_record, raw)
+    record = decode_complete(decode_record, raw)
     return view_class(resource)(record if is_whole else record.with_raw(raw, Part))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from aioinformer.cache.objects.encoding import encoded
-from aioinformer.cache.objects.record import halves_of
+from aioinformer.cache.objects.record import COMPARED, halves_of
 from aioinformer.cache.objects.views import View
-from aioinformer.transport.json_scanner import is_heavy, members
+from aioinformer.transport.json_scanner import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,10 +104,10 @@ def _same_members(before: Members, after: Members, ignored: frozenset[str], same
 
 
 def same_value(first: msgspec.Raw | None, second: msgspec.Raw | None) -> bool:
-    """Return whether two encoded values are equal: first their bytes, then what they decode to."""
+    """Return whether two encoded values are equal: their bytes, or what they decode to if they are not large."""
     if first is None or second is None or first == second:
         return first == second
-    if is_heavy(bytes(first)) or is_heavy(bytes(second)):  # decoding both could block the event loop
+    if max(memoryview(first).nbytes, memoryview(second).nbytes) > COMPARED:  # decoding both could block the event loop
         return False
     try:
         mine, theirs = decode(first), decode(second)
@@ -139,7 +139,7 @@ def differing_fields(old: Any, new: Any, limit: int) -> dict[str, tuple[Any, Any
     """
     first, second = json_of(old), json_of(new)
     found: dict[str, tuple[Any, Any]] = {}
-    if is_heavy(first) or is_heavy(second):
+    if max(len(first), len(second)) > COMPARED:
         raise ValueError("the objects are too large to be compared")
     _compare("", decode(first), decode(second), found, limit)
     return found

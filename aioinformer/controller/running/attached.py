@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from aioinformer.cache.objects.refusals import TOO_DEEP
 from aioinformer.concurrency import create_task
 from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns, Primary
 from aioinformer.controller.inputs.sources import Every
@@ -109,7 +110,8 @@ class Inputs:
         self._namespaces = _namespaces_of(self.primary)
         self.primary.undecodable_handlers.append(self._on_undecodable)
         for key, reason in self.primary.undecodable().items():
-            self._on_undecodable(key, reason, "")
+            if not reason.endswith(TOO_DEEP):  # its latest version is in the cache, and runs as any other
+                self._on_undecodable(key, reason, "")
 
     def _acquire(self, each: Input[Any]) -> SharedIndexInformer[Any]:
         if self.note_deleted is None or not isinstance(self._informers, RingInformers):

@@ -11,7 +11,7 @@ import pytest
 
 from aioinformer.cache.objects.fields import FieldDecoder, FieldIndexFunc, field_filter, field_value, parse_path
 from aioinformer.cache.objects.frozen import freeze
-from aioinformer.cache.objects.record import Envelope, Record, decode_record, labels_of
+from aioinformer.cache.objects.record import Envelope, Record, decode_complete, decode_record, labels_of
 from aioinformer.cache.objects.storage import decode_metadata
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.resources.resource import Resource
@@ -129,8 +129,9 @@ def test_field_filter_follows_the_selector(pod: Record, selector: str, passes: b
 )
 def test_path_leads_through_very_deep_objects(path: str, value: Any) -> None:
     deep = body("a", 7, spec={"deep": "?", "nodeName": "n1"}).replace(b'"?"', b"[" * 20_000 + b"]" * 20_000)
-    assert field_value(decode_record(deep), parse_path(path)) == value
-    assert field_filter(f"{path}={value or ''}")(decode_record(deep))
+    record = decode_complete(decode_record, deep)
+    assert field_value(record, parse_path(path)) == value
+    assert field_filter(f"{path}={value or ''}")(record)
 
 
 # Declared fields: the same values whether managed fields are decoded or skipped.

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from time import thread_time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.cache.objects.fields import FieldDecoder, field_value
-from aioinformer.cache.objects.record import Record, decode_in_steps, decode_record
+from aioinformer.cache.objects.record import COMPARED, Record, decode_complete, decode_deep, decode_record
 from aioinformer.cache.objects.storage import stripped
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.watch_events import RecordDecoder
-from aioinformer.transport.json_scanner import LARGE, WINDOW, finish, is_heavy, is_json, members
+from aioinformer.transport.json_scanner import members
 from aioinformer.transport.list_parser import ListParser
-from tests.support.watch_values import events_of, steps_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import FrameType
+from tests.support.watch_values import events_of
 
 SIZE = 700_000
 META = b'"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}'
-#: The maximum of calls between two pauses: 32 members or one window, and the record after them.
-CALLS = 2000
-
-finish(is_json(b"1"))  # compiles its patterns, once for each process
+MIB, CHUNK = 1 << 20, 256 << 10
 
 
 def many(unit: bytes, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
@@ -57,81 +48,67 @@ HEAVY = {
 }
 
 
-class Gap:
-    """Counts the calls between two pauses."""
-
-    def __init__(self) -> None:
-        self.longest = self._calls = self.pauses = 0
-
-    def counted(self, steps: Iterable[Any]) -> Iterator[Any]:
-        gc.disable()  # it would call the finalizers of what earlier tests have left
-        sys.setprofile(self._count)
-        try:
-            for step in steps:
-                self.longest, self._calls = max(self.longest, self._calls), 0
-                self.pauses += step is None
-                yield step
-        finally:
-            sys.setprofile(None)
-            gc.enable()
-
-    def _count(self, frame: FrameType, event: str, argument: Any) -> None:
-        self._calls += event in ("call", "c_call")
-
-
-class Given:
-    """Counts the bytes that the decoder is given at once."""
-
-    def __init__(self) -> None:
-        self.most = 0
-
-    def __call__(self, raw: bytes) -> Record:
-        self.most = max(self.most, len(raw))
-        return decode_record(raw)
-
-
 @pytest.mark.parametrize("name", HEAVY)
-def test_heavy_event_is_decoded_in_steps(name: str) -> None:
-    raw, gap, given = HEAVY[name], Gap(), Given()
+def test_event_of_a_heavy_object_is_decoded(name: str) -> None:
+    raw = HEAVY[name]
     text = b'{"type":"DELETED","object":%b}\n{"type":"ADDED","object":{"metadata":{"name":"b"}}}\n' % raw
-    steps = steps_of([text], decoder=RecordDecoder(decode=given))
-    heavy, following = [event for event in gap.counted(steps) if event is not None]
+    heavy, following = events_of(*(text[at : at + CHUNK] for at in range(0, len(text), CHUNK)))
     assert (heavy.type, heavy.error) == ("DELETED", None)
+    assert heavy.record is not None
     assert (heavy.record.key, heavy.record.uid, heavy.record.resource_version) == ("ns/a", "u", "7")
     assert heavy.record.json == raw
+    assert following.record is not None
     assert following.record.key == "b"
-    assert given.most < LARGE
-    assert gap.longest < CALLS
-    assert gap.pauses >= len(raw) / WINDOW / 2
 
 
 @pytest.mark.parametrize("name", HEAVY)
-def test_heavy_item_is_decoded_in_steps(name: str) -> None:
-    raw, gap, given = HEAVY[name], Gap(), Given()
+def test_heavy_item_of_a_list_is_decoded(name: str) -> None:
+    raw = HEAVY[name]
     body = (
         b'{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"y"}},%b,{"metadata":{"name":"z"}}]}' % raw
     )
-    parser: ListParser[Record] = ListParser(given, in_steps=partial(decode_in_steps, given))
-
-    def items() -> Iterator[Any]:
-        for at in range(0, len(body), 256 * 1024):
-            parser.feed(body[at : at + 256 * 1024])
-            yield from parser.items()
-        parser.feed_eof()
-        yield from parser.items()
-
-    found = [item for item in gap.counted(items()) if item is not None]
+    found = items_of(body, CHUNK)
     assert [item.key for item in found] == ["y", "ns/a", "z"]
     assert found[1].json == raw
-    assert given.most < LARGE
-    assert gap.longest < CALLS
 
 
-def test_one_megabyte_config_map_is_decoded_at_once() -> None:
-    data = json.dumps([{"type": "graph", "title": "Requests a second"}] * 15_000)
-    raw = json.dumps({"metadata": {"name": "a"}, "data": {"x": data}}, separators=(",", ":")).encode()
-    assert len(raw) > 800_000
-    assert None not in list(steps_of([b'{"type":"ADDED","object":%b}\n' % raw]))
+def test_template_in_a_deep_item_is_no_item() -> None:
+    template = b'{"metadata":{"name":"phantom"}},{"metadata":{"name":"phantom"}}'
+    item = with_spec(b"[%b,%b]" % (b"[" * 20_000 + b"]" * 20_000, template))
+    body = b'{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"y"}},%b,%b]}' % (item, item)
+    assert [each.key for each in items_of(body, 4096)] == ["y", "ns/a", "ns/a"]
+
+
+def items_of(body: bytes, size: int) -> list[Record]:
+    parser: ListParser[Record] = ListParser(decode_record, deep=partial(decode_deep, decode_record))
+    found: list[Record | DecodeError | None] = []
+    for at in range(0, len(body), size):
+        parser.feed(body[at : at + size])
+        found += parser.items()
+    parser.feed_eof()
+    found += parser.items()
+    assert not [each for each in found if isinstance(each, DecodeError)]
+    return [each for each in found if isinstance(each, Record)]
+
+
+BOMBS = {"lists": b"[", "objects": b'{"x":', "shallow ones": b"[[[]],", "both": b'[{"":'}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_brackets_without_end_are_an_error(name: str) -> None:
+    """They neither crash the interpreter, nor take more than linear time, nor swallow what follows."""
+    bomb = b'{%b,"spec":%b}' % (META, BOMBS[name] * (3 * MIB // len(BOMBS[name])))
+    begin = thread_time()
+    with pytest.raises(DecodeError):
+        events_of(b'{"type":"ADDED","object":%b}\n' % bomb, b'{"type":"ADDED","object":{"metadata":{"name":"b"}}}\n')
+    parser: ListParser[Record] = ListParser(decode_record, deep=partial(decode_deep, decode_record))
+    parser.feed(b'{"metadata":{"resourceVersion":"9"},"items":[%b]}' % bomb)
+    parser.feed_eof()
+    assert not [item for item in parser.items() if isinstance(item, Record)]
+    with pytest.raises(DecodeError):
+        parser.head()
+    assert members(bomb) == {}
+    assert thread_time() - begin < 20, "the time is not linear"
 
 
 @pytest.mark.parametrize("deep", [b"[" * 40_000 + b"]" * 40_000, many(b"[]")])
@@ -150,12 +127,6 @@ def test_heavy_object_with_broken_json_is_an_error(damage: bytes) -> None:
         events_of(b'{"type":"ADDED","object":{%b,"spec":%b%b}}\n{"type":"BOOKMARK"}\n' % (META, many(b"[]"), damage))
 
 
-def test_heavy_bookmark_has_its_version() -> None:
-    metadata = b'{"annotations":{"x":%b,"k8s.io/initial-events-end":"true"},"resourceVersion":"9"}' % many(b"[]")
-    [event] = events_of(b'{"type":"BOOKMARK","object":{"metadata":%b}}\n' % metadata)
-    assert (event.version, event.initial_events_end) == ("9", True)
-
-
 def test_declared_fields_of_a_heavy_object_are_read() -> None:
     decode = FieldDecoder(["spec.nodeName", "metadata.annotations.x", "status.phase.name"])
     raw = b'{%b,"annotations":{"x":"y"}},"status":{"phase":%b},"spec":{"much":%b,"nodeName":"n"}}' % (
@@ -163,7 +134,7 @@ def test_declared_fields_of_a_heavy_object_are_read() -> None:
         many(b"[]"),
         many(b"{}"),
     )
-    record = finish(decode_in_steps(decode, raw))
+    record = decode_complete(decode, raw)
     assert record.fields is not None
     assert field_value(record, ("spec", "nodeName")) == "n"
     assert field_value(record, ("metadata", "annotations", "x")) == "y"
@@ -172,17 +143,16 @@ def test_declared_fields_of_a_heavy_object_are_read() -> None:
 
 def test_different_heavy_objects_are_not_compared_in_depth() -> None:
     raw = HEAVY["empty lists"]
-    record = finish(decode_in_steps(decode_record, raw))
-    watched = finish(decode_in_steps(decode_record, b'{"kind":"Pod","apiVersion":"v1",' + raw[1:]))
-    other = finish(decode_in_steps(decode_record, raw.replace(b"[],", b"7,", 1)))
-    assert is_heavy(raw)
+    record = decode_record(raw)
+    watched = decode_record(b'{"kind":"Pod","apiVersion":"v1",' + raw[1:])
+    other = decode_record(raw.replace(b"[],", b"[] ,", 1))
+    assert len(raw) > COMPARED
     assert record.same_content(watched)
     assert not record.same_content(other)
 
 
-@pytest.mark.parametrize("name", ["deep", "numbers"])
-def test_object_too_heavy_to_strip_is_kept_whole(name: str) -> None:
-    record = finish(decode_in_steps(decode_record, HEAVY[name]))
+def test_object_too_deep_to_strip_is_kept_whole() -> None:
+    record = decode_complete(decode_record, HEAVY["deep"])
     assert stripped(record) is record
 
 
@@ -228,12 +198,5 @@ def test_watch_continues_after_a_deep_object(levels: int) -> None:
 
 @pytest.mark.parametrize("levels", [4000, 20_000])
 def test_list_around_a_deep_object_is_parsed(levels: int) -> None:
-    parser: ListParser[Record] = ListParser(decode_record, in_steps=partial(decode_in_steps, decode_record))
     body = b'{"metadata":{"resourceVersion":"9"},"items":[%b,%b]}' % (deep("a", levels), deep("b", levels))
-    names = []
-    for start in range(0, len(body), 50_000):
-        parser.feed(body[start : start + 50_000])
-        names += [item.name for item in parser.items() if isinstance(item, Record)]
-    parser.feed_eof()
-    names += [item.name for item in parser.items() if isinstance(item, Record)]
-    assert names == ["a", "b"]
+    assert [item.name for item in items_of(body, 50_000)] == ["a", "b"]

@@ -15,6 +15,7 @@ from tests.unit.controller.setting import (
     CONFIG_MAPS,
     Runs,
     Server,
+    active_of,
     config_map,
     manager_of,
     settled,
@@ -23,7 +24,10 @@ from tests.unit.controller.setting import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from aioinformer.controller import Manager
+    from aioinformer.transport import HttpRequest
 
 CLEANUP = "example.com/cleanup"
 
@@ -59,6 +63,59 @@ class Handler:
     async def __call__(self, request: Request[Any], error: DecodeError) -> Any:
         self.requests.append(request)
         self.errors.append(error)
+
+
+class DeepResponse:
+    """A response in which each text "deep" is a list that no decoder reads."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+        self.status, self.headers, self.close = response.status, response.headers, response.close
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async for chunk in self._response.chunks():
+            yield chunk.replace(b'"deep"', b"[" * 200_000 + b"]" * 200_000)
+
+
+class DeepServer(Server):
+    async def request(self, request: HttpRequest) -> Any:
+        return DeepResponse(await super().request(request))
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["in the list", "in a watch"])
+async def test_object_that_is_nested_too_deeply_leaves_the_manager_ready(first: bool) -> None:
+    server = DeepServer()
+    seen: list[str] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        assert request.object is not None
+        seen.append(request.object.metadata.name)
+        with pytest.raises(DecodeError):
+            request.object.to_dict()
+
+    if first:
+        server.put("configmaps", config_map("a", value="deep"))
+    controllers = Controller("it", CONFIG_MAPS, reconcile), Controller("other", CONFIG_MAPS, Runs())
+    async with manager_of(server, *controllers) as manager:
+        await started()
+        if not first:
+            server.put("configmaps", config_map("a", value="deep"))
+        await settled()
+        informer = active_of(manager).inputs.primary
+        assert seen == ["a"]
+        assert (informer.undecodable(), informer.state.phase) == (
+            {"default/a": "the object cannot be read: nested too deeply"},
+            "degraded",
+        )
+        assert "default/a" in str(informer.state)
+        assert informer.is_ready()
+        assert manager.ready(), manager.ready().reasons
+        active_of(manager)._fail(RuntimeError("a bug"))
+        await asyncio.sleep(60)
+        assert seen == ["a", "a"], "the restarted controller has not run"
+        assert active_of(manager).inputs.primary is informer
+        assert "default/a" in informer.undecodable()
+        assert manager.ready(), manager.ready().reasons
 
 
 @pytest.mark.behaviour("C-124")

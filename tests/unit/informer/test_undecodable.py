@@ -241,7 +241,7 @@ async def test_failed_reads_of_mappings_count() -> None:
     pods = Collection(resource=WIDGETS)
     deep = "[" * 200_000 + "]" * 200_000  # beyond the limit of each version of Python
     metadata = '{"name":"a","namespace":"default","uid":"u","resourceVersion":"9"}'
-    async with SharedIndexInformer(pods) as informer:
+    async with SharedIndexInformer(pods, options=RunOptions(max_undecodable=0.0)) as informer:
         await settled()
         pods.send(f'{{"type":"ADDED","object":{{"metadata":{metadata},"spec":{deep}}}}}\n'.encode())
         await settled()
@@ -251,6 +251,8 @@ async def test_failed_reads_of_mappings_count() -> None:
             with pytest.raises(DecodeError):
                 read()
         assert informer.lister().undecodable() == ["default/a"]
+        assert "default/a" in str(informer.state)
+        assert informer.is_ready()
 
 
 async def test_namespaces_count_together_until_removed() -> None:

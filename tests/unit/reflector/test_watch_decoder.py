@@ -16,7 +16,6 @@ from tests.support.watch_values import each_event, events_of
 
 if TYPE_CHECKING:
     from aioinformer.reflector.watch_events import WatchEvent
-    from aioinformer.transport.json_scanner import Steps
 
 TEXT = b'{"a":1}\n\n{"b":"\xc3\xa9"}\r\n  \n{"c":3}\n{"half'
 BOM = b"\xef\xbb\xbf"
@@ -32,13 +31,8 @@ def decode(raw: bytes) -> Any:
     return value
 
 
-def in_steps(raw: bytes) -> Steps[Any]:
-    yield
-    return decode(raw)
-
-
 def values_of(stream: ValueStream, *chunks: bytes) -> list[Any]:
-    return [value for chunk in chunks for value in stream.read(chunk, decode, in_steps) if value is not None]
+    return [value for chunk in chunks for value in stream.read(chunk, decode, decode) if value is not None]
 
 
 @pytest.mark.parametrize("cut", range(len(TEXT) + 1))
@@ -112,7 +106,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("before", [b"", b'{"before":1}\n', b'{"before":1}'])
 def test_broken_json_is_an_immediate_error(name: str, before: bytes) -> None:
-    values, seen = ValueStream().read(before + BROKEN[name], decode, in_steps), list[Any]()
+    values, seen = ValueStream().read(before + BROKEN[name], decode, decode), list[Any]()
     good = [{"before": 1}] * bool(before) + [{"a": 1}] * (name == "garbage behind a value")
     if name == "a closing bracket" and not before.endswith(b"\n"):
         good = []  # of the broken line

@@ -260,7 +260,7 @@ def test_huge_item_in_small_chunks_takes_linear_time() -> None:
         parser.feed(body[start : start + 512])
         items += parser.items()
     parser.feed_eof()
-    assert len([*items, *parser.items()]) == 1
+    assert len([item for item in (*items, *parser.items()) if item is not None]) == 1
 
 
 def objects(number: int, **more: object) -> list[dict[str, object]]:
@@ -288,7 +288,8 @@ def test_refusing_callback_is_called_once_for_the_last_item() -> None:
     items = list(parser.items())
     parser.feed_eof()
     items += parser.items()
-    assert [item if isinstance(item, str) else "refused" for item in items] == ["n0", "n1", "refused"]
+    done = [item for item in items if item is not None]
+    assert [item if isinstance(item, str) else "refused" for item in done] == ["n0", "n1", "refused"]
     assert asked == ["n0", "n1", "n2"]
 
 
@@ -307,5 +308,5 @@ def test_tiny_items_after_a_huge_one_are_not_copied() -> None:
     parser = ListParser(decode)
     parser.feed(body)
     parser.feed_eof()
-    assert len(list(parser.items())) == 10_001
+    assert len([item for item in parser.items() if item is not None]) == 10_001
     assert seen < 4 * len(body)

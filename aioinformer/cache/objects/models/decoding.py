@@ -10,6 +10,7 @@ import msgspec
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.classes import struct_for
 from aioinformer.cache.objects.models.json_value import freeze_hook, where
+from aioinformer.cache.objects.refusals import TOO_DEEP
 from aioinformer.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -53,6 +54,6 @@ def _decoder_of(model: str) -> Callable[[bytes], Model]:
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise DecodeError(f"not a {model}: not JSON") from None
         except RecursionError:
-            raise DecodeError(f"not a {model}: nested too deeply") from None
+            raise DecodeError(f"not a {model}: {TOO_DEEP}") from None
 
     return decode_model
