@@ -124,9 +124,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.crds": {
         "crds.declaration": "Column CustomResource Scale custom_resource",
-        "crds.markers": (
-            "EmbeddedObject IntOrString KEEP_UNKNOWN LIST_ATOMIC LIST_SET MAP_ATOMIC Quantity list_map rule rules"
-        ),
+        "crds.markers": ("EmbeddedObject IntOrString KEEP_UNKNOWN LIST_ATOMIC LIST_SET MAP_ATOMIC list_map rule rules"),
     },
     "aioinformer.errors": {
         "errors": (
@@ -192,7 +190,8 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     },
     "aioinformer.models": {
-        "models.base": "MetadataView Model Object ObjectMeta Quantity",
+        "models.base": "MetadataView Model Object ObjectMeta",
+        "resources.quantities": "Quantity",
     },
     "aioinformer.prometheus": {
         "prometheus": "PrometheusMetrics",

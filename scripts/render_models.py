@@ -145,7 +145,7 @@ class _Stub:
         if kind.startswith("dict("):
             return f"Mapping[str, {self._annotation(kind[10:-1], shape)}]"
         if shape == _QUANTITY:
-            return "Quantity"
+            kind = "str"
         if kind in _SCALARS:
             return f"builtins.{kind}" if kind in self._hidden else kind
         if kind not in self._known:
@@ -170,7 +170,7 @@ class _Stub:
         if self._module == "meta_v1":
             lines += [f"from aioinformer.cache.objects.metadata import {each} as {each}" for each in _IN_METADATA]
         lines += [f"from aioinformer.models import {', '.join(sorted(self._imports))}"] if self._imports else []
-        bases = [name for name in ("Model", "Object", "Quantity") if re.search(rf"\b{name}[],) ]", body)]
+        bases = [name for name in ("Model", "Object") if re.search(rf"\b{name}[],) ]", body)]
         lines += [f"from aioinformer.models.base import {', '.join(bases)}"] if bases else []
         lines += ["from aioinformer.resources.resource import Resource"] if "Resource[" in body else []
         return "\n".join(lines) + "\n"

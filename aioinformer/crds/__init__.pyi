@@ -9,7 +9,6 @@ from aioinformer.crds.markers import LIST_SET as LIST_SET
 from aioinformer.crds.markers import MAP_ATOMIC as MAP_ATOMIC
 from aioinformer.crds.markers import EmbeddedObject as EmbeddedObject
 from aioinformer.crds.markers import IntOrString as IntOrString
-from aioinformer.crds.markers import Quantity as Quantity
 from aioinformer.crds.markers import list_map as list_map
 from aioinformer.crds.markers import rule as rule
 from aioinformer.crds.markers import rules as rules

@@ -24,7 +24,6 @@ LIST_KEYS: Final = "x-kubernetes-list-map-keys"
 MAP_TYPE: Final = "x-kubernetes-map-type"
 
 _CLASS_RULES: Final = "__schema_rules__"
-_NUMBER: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 
 #: A list of values that occur once; the members are owned one by one.
 LIST_SET: Final = Meta(extra_json_schema={LIST_TYPE: "set"})
@@ -37,10 +36,6 @@ KEEP_UNKNOWN: Final = Meta(extra_json_schema={UNKNOWN: True})
 
 #: A number, or a text such as "25%".
 IntOrString: TypeAlias = int | str
-#: An amount as Kubernetes writes it: "100m", "1.5Gi", 2.
-Quantity: TypeAlias = (
-    int | Annotated[str, Meta(pattern=rf"^[+-]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$", max_length=64)]
-)
 #: Another whole object, with `apiVersion`, `kind` and `metadata`, which the server checks.
 EmbeddedObject: TypeAlias = Annotated[dict[str, Any], Meta(extra_json_schema={EMBEDDED: True, UNKNOWN: True})]
 

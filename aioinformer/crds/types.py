@@ -20,6 +20,7 @@ from aioinformer.cache.objects.models.model import Model
 from aioinformer.crds.descriptions import class_description, field_descriptions
 from aioinformer.crds.markers import INT_OR_STRING, class_markers, merged, with_markers
 from aioinformer.errors import UsageError
+from aioinformer.resources.quantities import Quantity, json_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,6 +188,8 @@ class _Reader:
     def _custom(self, cls: Any) -> Schema:
         if cls is JSONValue:
             return {}
+        if cls is Quantity:
+            return json_schema()
         if cls is FrozenDict:  # of texts and quantities
             return {"type": "object", "additionalProperties": {INT_OR_STRING: True}}
         if getattr(cls, "__origin__", None) is FrozenDict:
@@ -210,6 +213,12 @@ def _default(field: types.Field) -> Schema:
     if value is msgspec.NODEFAULT or value is msgspec.UNSET:
         return {}
     try:
-        return {"default": msgspec.to_builtins(value, str_keys=True)}
+        return {"default": msgspec.to_builtins(value, enc_hook=_plain, str_keys=True)}
     except TypeError as error:
         return {REFUSED: f"the default has no JSON form: {error}"}
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Quantity):
+        return str(value)
+    raise TypeError(f"msgspec knows no JSON form of {type(value).__name__}")

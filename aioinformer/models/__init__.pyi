@@ -3,4 +3,4 @@ from aioinformer.models.base import MetadataView as MetadataView
 from aioinformer.models.base import Model as Model
 from aioinformer.models.base import Object as Object
 from aioinformer.models.base import ObjectMeta as ObjectMeta
-from aioinformer.models.base import Quantity as Quantity
+from aioinformer.resources.quantities import Quantity as Quantity

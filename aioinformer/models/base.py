@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from aioinformer.cache.objects.metadata import MetadataView, ObjectMeta
 from aioinformer.cache.objects.models import Model
 from aioinformer.cache.objects.views import ModelView as Object
 
-__all__ = ["MetadataView", "Model", "Object", "ObjectMeta", "Quantity"]
-
-#: An amount as the API writes it: "100m", "2Gi".
-Quantity: TypeAlias = str
+__all__ = ["MetadataView", "Model", "Object", "ObjectMeta"]

@@ -43,6 +43,10 @@ def test_each_name_is_documented(address: str) -> None:
     assert undocumented == []
 
 
+def test_each_name_means_one_thing() -> None:
+    assert [name for name, count in Counter(name for _, name in PUBLIC).items() if count > 1] == []
+
+
 def test_each_object_has_one_address() -> None:
     objects = Counter(id(getattr(importlib.import_module(address), name)) for address, name in PUBLIC)
     assert [each for each in PUBLIC if objects[id(getattr(sys.modules[each[0]], each[1]))] > 1] == []

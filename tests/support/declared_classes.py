@@ -20,12 +20,11 @@ from aioinformer.crds import (
     MAP_ATOMIC,
     EmbeddedObject,
     IntOrString,
-    Quantity,
     list_map,
     rule,
     rules,
 )
-from aioinformer.models import ObjectMeta, core_v1, meta_v1
+from aioinformer.models import ObjectMeta, Quantity, core_v1, meta_v1
 
 Megabytes = NewType("Megabytes", int)
 NEEDED = msgspec.NODEFAULT
@@ -132,7 +131,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "bytes": (bytes, NEEDED),
     "uuid": (uuid.UUID, NEEDED),
     "decimal": (decimal.Decimal, NEEDED),
-    "quantity": (Quantity, "1Gi"),
+    "quantity": (Quantity, Quantity("1Gi")),
     "int-or-string": (IntOrString, NEEDED),
     "bounded-int-or-string": (Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern="^[0-9]+%$")], "25%"),
     "int-or-float": (int | float, NEEDED),

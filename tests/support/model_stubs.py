@@ -18,7 +18,6 @@ _METADATA = FOLDER.parent / "cache" / "objects" / "metadata.pyi"
 _PLAIN: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "builtins.str": (str,),
-    "Quantity": (str,),
     "int": (int,),
     "builtins.int": (int,),
     "float": (float, int),

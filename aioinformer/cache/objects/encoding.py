@@ -11,6 +11,7 @@ import msgspec
 
 from aioinformer.cache.objects.refusals import NotFinite
 from aioinformer.errors import UsageError
+from aioinformer.resources.quantities import Quantity
 
 
 def encoded(obj: Any) -> bytes:
@@ -82,6 +83,8 @@ def _with_plain_views(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Quantity):
+        return str(value)
     if hasattr(value, "attribute_map"):  # a model of kubernetes_asyncio
         return _without_none(value.to_dict(serialize=True))  # as the library itself sends it
     if isinstance(value, Mapping):

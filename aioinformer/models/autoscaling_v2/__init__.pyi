@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
-from aioinformer.models.base import Model, Object, Quantity
+from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
 @final
@@ -92,7 +92,7 @@ class HPAScalingRules(Model, frozen=True, kw_only=True):
     """selectPolicy is used to specify which policy should be used."""
     stabilization_window_seconds: int | None = None
     """stabilizationWindowSeconds is the number of seconds for which past recommendations should be considered while scaling up or scaling down."""
-    tolerance: Quantity | None = None
+    tolerance: str | None = None
     """tolerance is the tolerance on the ratio between the current and desired metric value under which no updates are made to the desired number of replicas (e.g. 0.01 for 1%)."""
 
 @final
@@ -192,11 +192,11 @@ class MetricTarget(Model, frozen=True, kw_only=True):
     """MetricTarget defines the target value, average value, or average utilization of a specific metric"""
     average_utilization: int | None = None
     """averageUtilization is the target value of the average of the resource metric across all relevant pods, represented as a percentage of the requested value of the resource for the pods."""
-    average_value: Quantity | None = None
+    average_value: str | None = None
     """averageValue is the target value of the average of the metric across all relevant pods (as a quantity)"""
     type: str
     """type represents whether the metric type is Utilization, Value, or AverageValue"""
-    value: Quantity | None = None
+    value: str | None = None
     """value is the target value of the metric (as a quantity)."""
 
 @final
@@ -204,9 +204,9 @@ class MetricValueStatus(Model, frozen=True, kw_only=True):
     """MetricValueStatus holds the current value for a metric"""
     average_utilization: int | None = None
     """currentAverageUtilization is the current value of the average of the resource metric across all relevant pods, represented as a percentage of the requested value of the resource for the pods."""
-    average_value: Quantity | None = None
+    average_value: str | None = None
     """averageValue is the current value of the average of the metric across all relevant pods (as a quantity)"""
-    value: Quantity | None = None
+    value: str | None = None
     """value is the current value of the metric (as a quantity)."""
 
 @final

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
-from aioinformer.models.base import Model, Object, Quantity
+from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
 @final
@@ -703,7 +703,7 @@ class ContainerStateWaiting(Model, frozen=True, kw_only=True):
 @final
 class ContainerStatus(Model, frozen=True, kw_only=True):
     """ContainerStatus contains details for the current status of this container."""
-    allocated_resources: Mapping[str, Quantity] | None = None
+    allocated_resources: Mapping[str, str] | None = None
     """AllocatedResources represents the compute resources allocated for this container by the node."""
     allocated_resources_status: Sequence[ResourceStatus] | None = None
     """AllocatedResourcesStatus represents the status of various resources allocated for this Pod."""
@@ -777,7 +777,7 @@ class EmptyDirVolumeSource(Model, frozen=True, kw_only=True):
     """Represents an empty directory for a pod."""
     medium: str | None = None
     """medium represents what type of storage medium should back this directory."""
-    size_limit: Quantity | None = None
+    size_limit: str | None = None
     """sizeLimit is the total amount of local storage required for this EmptyDir volume."""
 
 @final
@@ -1194,15 +1194,15 @@ class LifecycleHandler(Model, frozen=True, kw_only=True):
 @final
 class LimitRangeItem(Model, frozen=True, kw_only=True):
     """LimitRangeItem defines a min/max usage limit for any resource that matches on kind."""
-    default: Mapping[str, Quantity] | None = None
+    default: Mapping[str, str] | None = None
     """Default resource requirement limit value by resource name if resource limit is omitted."""
-    default_request: Mapping[str, Quantity] | None = None
+    default_request: Mapping[str, str] | None = None
     """DefaultRequest is the default resource requirement request value by resource name if resource request is omitted."""
-    max: Mapping[str, Quantity] | None = None
+    max: Mapping[str, str] | None = None
     """Max usage constraints on this kind by resource name."""
-    max_limit_request_ratio: Mapping[str, Quantity] | None = None
+    max_limit_request_ratio: Mapping[str, str] | None = None
     """MaxLimitRequestRatio if specified, the named resource must have a request and limit that are both non-zero where limit divided by request is less than or equal to the enumerated value; this represents the max burst for the named resource."""
-    min: Mapping[str, Quantity] | None = None
+    min: Mapping[str, str] | None = None
     """Min usage constraints on this kind by resource name."""
     type: str
     """Type of resource that this limit applies to."""
@@ -1324,7 +1324,7 @@ class NodeAllocatableResourceClaimStatus(Model, frozen=True, kw_only=True):
     """Containers lists the names of all containers in this pod that reference the claim."""
     resource_claim_name: str
     """ResourceClaimName is the resource claim referenced by the pod that resulted in this node allocatable resource allocation."""
-    resources: Mapping[str, Quantity]
+    resources: Mapping[str, str]
     """Resources is a map of the node-allocatable resource name to the aggregate quantity allocated to the claim."""
 
 @final
@@ -1436,9 +1436,9 @@ class NodeStatus(Model, frozen=True, kw_only=True):
     """NodeStatus is information about the current status of a node."""
     addresses: Sequence[NodeAddress] | None = None
     """List of addresses reachable to the node."""
-    allocatable: Mapping[str, Quantity] | None = None
+    allocatable: Mapping[str, str] | None = None
     """Allocatable represents the resources of a node that are available for scheduling."""
-    capacity: Mapping[str, Quantity] | None = None
+    capacity: Mapping[str, str] | None = None
     """Capacity represents the total resources of a node."""
     conditions: Sequence[NodeCondition] | None = None
     """Conditions is an array of current observed node conditions."""
@@ -1580,9 +1580,9 @@ class PersistentVolumeClaimStatus(Model, frozen=True, kw_only=True):
     """accessModes contains the actual access modes the volume backing the PVC has."""
     allocated_resource_statuses: Mapping[str, str] | None = None
     """allocatedResourceStatuses stores status of resource being resized for the given PVC."""
-    allocated_resources: Mapping[str, Quantity] | None = None
+    allocated_resources: Mapping[str, str] | None = None
     """allocatedResources tracks the resources allocated to a PVC including its capacity."""
-    capacity: Mapping[str, Quantity] | None = None
+    capacity: Mapping[str, str] | None = None
     """capacity represents the actual resources of the underlying volume."""
     conditions: Sequence[PersistentVolumeClaimCondition] | None = None
     """conditions is the current Condition of persistent volume claim."""
@@ -1620,7 +1620,7 @@ class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
     """azureDisk represents an Azure Data Disk mount on the host and bind mount to the pod."""
     azure_file: AzureFilePersistentVolumeSource | None = None
     """azureFile represents an Azure File Service mount on the host and bind mount to the pod."""
-    capacity: Mapping[str, Quantity] | None = None
+    capacity: Mapping[str, str] | None = None
     """capacity is the description of the persistent volume's resources and capacity."""
     cephfs: CephFSPersistentVolumeSource | None = None
     """cephFS represents a Ceph FS mount on the host that shares a pod's lifetime."""
@@ -1910,7 +1910,7 @@ class PodSpec(Model, frozen=True, kw_only=True):
     """NodeSelector is a selector which must be true for the pod to fit on a node."""
     os: PodOS | None = None
     """Specifies the OS of the containers in the pod."""
-    overhead: Mapping[str, Quantity] | None = None
+    overhead: Mapping[str, str] | None = None
     """Overhead represents the resource overhead associated with running a pod for a given RuntimeClass."""
     preemption_policy: str | None = None
     """PreemptionPolicy is the Policy for preempting pods with lower priority."""
@@ -1958,7 +1958,7 @@ class PodSpec(Model, frozen=True, kw_only=True):
 @final
 class PodStatus(Model, frozen=True, kw_only=True):
     """PodStatus represents information about the status of a pod."""
-    allocated_resources: Mapping[str, Quantity] | None = None
+    allocated_resources: Mapping[str, str] | None = None
     """AllocatedResources is the total requests allocated for this pod by the node."""
     conditions: Sequence[PodCondition] | None = None
     """Current service state of pod."""
@@ -2183,7 +2183,7 @@ class ResourceFieldSelector(Model, frozen=True, kw_only=True):
     """ResourceFieldSelector represents container resources (cpu, memory) and their output format"""
     container_name: str | None = None
     """Container name: required for volumes, optional for env vars"""
-    divisor: Quantity | None = None
+    divisor: str | None = None
     """Specifies the output format of the exposed resources, defaults to "1" """
     resource: str
     """Required: resource to select"""
@@ -2201,7 +2201,7 @@ class ResourceHealth(Model, frozen=True, kw_only=True):
 @final
 class ResourceQuotaSpec(Model, frozen=True, kw_only=True):
     """ResourceQuotaSpec defines the desired hard limits to enforce for Quota."""
-    hard: Mapping[str, Quantity] | None = None
+    hard: Mapping[str, str] | None = None
     """hard is the set of desired hard limits for each named resource."""
     scope_selector: ScopeSelector | None = None
     """scopeSelector is also a collection of filters like scopes that must match each object tracked by a quota but expressed using ScopeSelectorOperator in combination with possible values."""
@@ -2211,9 +2211,9 @@ class ResourceQuotaSpec(Model, frozen=True, kw_only=True):
 @final
 class ResourceQuotaStatus(Model, frozen=True, kw_only=True):
     """ResourceQuotaStatus defines the enforced hard limits and observed use."""
-    hard: Mapping[str, Quantity] | None = None
+    hard: Mapping[str, str] | None = None
     """Hard is the set of enforced hard limits for each named resource."""
-    used: Mapping[str, Quantity] | None = None
+    used: Mapping[str, str] | None = None
     """Used is the current observed total usage of the resource in the namespace."""
 
 @final
@@ -2221,9 +2221,9 @@ class ResourceRequirements(Model, frozen=True, kw_only=True):
     """ResourceRequirements describes the compute resource requirements."""
     claims: Sequence[ResourceClaim] | None = None
     """Claims lists the names of resources, defined in spec.resourceClaims, that are used by this container."""
-    limits: Mapping[str, Quantity] | None = None
+    limits: Mapping[str, str] | None = None
     """Limits describes the maximum amount of compute resources allowed."""
-    requests: Mapping[str, Quantity] | None = None
+    requests: Mapping[str, str] | None = None
     """Requests describes the minimum amount of compute resources required."""
 
 @final
@@ -2741,9 +2741,9 @@ class VolumeProjection(Model, frozen=True, kw_only=True):
 @final
 class VolumeResourceRequirements(Model, frozen=True, kw_only=True):
     """VolumeResourceRequirements describes the storage resource requirements for a volume."""
-    limits: Mapping[str, Quantity] | None = None
+    limits: Mapping[str, str] | None = None
     """Limits describes the maximum amount of compute resources allowed."""
-    requests: Mapping[str, Quantity] | None = None
+    requests: Mapping[str, str] | None = None
     """Requests describes the minimum amount of compute resources required."""
 
 @final

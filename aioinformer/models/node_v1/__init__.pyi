@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, final
 
 from aioinformer.models import core_v1
-from aioinformer.models.base import Model, Object, Quantity
+from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
 @final
@@ -32,7 +32,7 @@ class RuntimeClass(Object, frozen=True, eq=False):
 @final
 class Overhead(Model, frozen=True, kw_only=True):
     """Overhead structure represents the resource overhead associated with running a pod."""
-    pod_fixed: Mapping[str, Quantity] | None = None
+    pod_fixed: Mapping[str, str] | None = None
     """podFixed represents the fixed resource overhead associated with running a pod."""
 
 @final

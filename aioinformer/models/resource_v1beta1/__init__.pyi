@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
-from aioinformer.models.base import Model, Object, Quantity
+from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
 @final
@@ -126,33 +126,33 @@ class CELDeviceSelector(Model, frozen=True, kw_only=True):
 @final
 class CapacityRequestPolicy(Model, frozen=True, kw_only=True):
     """CapacityRequestPolicy defines how requests consume device capacity."""
-    default: Quantity | None = None
+    default: str | None = None
     """Default specifies how much of this capacity is consumed by a request that does not contain an entry for it in DeviceRequest's Capacity."""
     valid_range: CapacityRequestPolicyRange | None = None
     """ValidRange defines an acceptable quantity value range in consuming requests."""
-    valid_values: Sequence[Quantity] | None = None
+    valid_values: Sequence[str] | None = None
     """ValidValues defines a set of acceptable quantity values in consuming requests."""
 
 @final
 class CapacityRequestPolicyRange(Model, frozen=True, kw_only=True):
     """CapacityRequestPolicyRange defines a valid range for consumable capacity values."""
-    max: Quantity | None = None
+    max: str | None = None
     """Max defines the upper limit for capacity that can be requested."""
-    min: Quantity
+    min: str
     """Min specifies the minimum capacity allowed for a consumption request."""
-    step: Quantity | None = None
+    step: str | None = None
     """Step defines the step size between valid capacity amounts within the range."""
 
 @final
 class CapacityRequirements(Model, frozen=True, kw_only=True):
     """CapacityRequirements defines the capacity requirements for a specific device request."""
-    requests: Mapping[str, Quantity] | None = None
+    requests: Mapping[str, str] | None = None
     """Requests represent individual device resource requests for distinct resources, all of which must be provided by the device."""
 
 @final
 class Counter(Model, frozen=True, kw_only=True):
     """Counter describes a quantity associated with a device."""
-    value: Quantity
+    value: str
     """Value defines how much of a certain device counter is available."""
 
 @final
@@ -214,7 +214,7 @@ class DeviceCapacity(Model, frozen=True, kw_only=True):
     """DeviceCapacity describes a quantity associated with a device."""
     request_policy: CapacityRequestPolicy | None = None
     """RequestPolicy defines how this DeviceCapacity must be consumed when the device is allowed to be shared by multiple allocations."""
-    value: Quantity
+    value: str
     """Value defines how much of a certain capacity that device has."""
 
 @final
@@ -300,7 +300,7 @@ class DeviceRequestAllocationResult(Model, frozen=True, kw_only=True):
     """BindingConditions contains a copy of the BindingConditions from the corresponding ResourceSlice at the time of allocation."""
     binding_failure_conditions: Sequence[str] | None = None
     """BindingFailureConditions contains a copy of the BindingFailureConditions from the corresponding ResourceSlice at the time of allocation."""
-    consumed_capacity: Mapping[str, Quantity] | None = None
+    consumed_capacity: Mapping[str, str] | None = None
     """ConsumedCapacity tracks the amount of capacity consumed per device as part of the claim request."""
     device: str
     """Device references one device instance via its name in the driver's resource pool."""
@@ -378,7 +378,7 @@ class NetworkDeviceData(Model, frozen=True, kw_only=True):
 @final
 class NodeAllocatableResourceMapping(Model, frozen=True, kw_only=True):
     """NodeAllocatableResourceMapping defines the translation between the DRA device/capacity units requested to the corresponding quantity of the node allocatable resource."""
-    allocation_multiplier: Quantity | None = None
+    allocation_multiplier: str | None = None
     """AllocationMultiplier is used as a multiplier for the allocated device count or the allocated capacity in the claim."""
     capacity_key: str | None = None
     """CapacityKey references a capacity name defined as a key in the `spec.devices[*].capacity` map."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
-from aioinformer.models.base import Model, Object, Quantity
+from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
 @final
@@ -43,10 +43,10 @@ class CSIStorageCapacity(Object, frozen=True, eq=False):
     @property
     def kind(self) -> Literal["CSIStorageCapacity"]: ...
     @property
-    def capacity(self) -> Quantity | None:
+    def capacity(self) -> str | None:
         """capacity is the value reported by the CSI driver in its GetCapacityResponse for a GetCapacityRequest with topology and parameters that match the previous fields."""
     @property
-    def maximum_volume_size(self) -> Quantity | None:
+    def maximum_volume_size(self) -> str | None:
         """maximumVolumeSize is the value reported by the CSI driver in its GetCapacityResponse for a GetCapacityRequest with topology and parameters that match the previous fields."""
     @property
     def node_topology(self) -> meta_v1.LabelSelector | None:

@@ -177,8 +177,8 @@ def pods(pod: core_v1.Pod) -> None:
     assert_type(pod.spec.node_selector, Mapping[str, str] | None)
     resources = pod.spec.containers[0].resources
     if resources and resources.requests:
-        assert_type(resources.requests, Mapping[str, Quantity])
-        assert_type(resources.requests["cpu"], str)
+        assert_type(resources.requests, Mapping[str, str])
+        assert_type(Quantity(resources.requests["cpu"]) + Quantity(1), Quantity)
     probe = pod.spec.containers[0].liveness_probe
     if probe is not None and probe.http_get is not None:
         assert_type(probe.http_get.port, int | str)
@@ -210,7 +210,7 @@ def other_kinds(
         assert_type(deployment.spec.template.spec.containers, Sequence[core_v1.Container])
     assert_type(secret.data, Mapping[str, str] | None)
     assert_type(secret.immutable, bool | None)
-    assert_type(node.status and node.status.allocatable, Mapping[str, Quantity] | None)
+    assert_type(node.status and node.status.allocatable, Mapping[str, str] | None)
 
 
 def narrowing(obj: Object, part: Model) -> None:

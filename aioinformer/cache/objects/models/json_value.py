@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from aioinformer.cache.objects.frozen import FrozenDict, closed, freeze_decoded
+from aioinformer.resources.quantities import Quantity, quantity_of
 
 
 class _AnyJSON(type):
@@ -38,7 +39,8 @@ def freeze_hook(kind: type | GenericAlias, value: Any) -> Any:
     """Return the immutable form of a decoded value; a `dec_hook` for msgspec's decoders.
 
     Args:
-        kind: `JSONValue`; `FrozenDict` for maps from strings to strings; or `FrozenDict[str, …]` for other maps.
+        kind: `JSONValue`; `Quantity`; `FrozenDict` for maps from strings to strings; or `FrozenDict[str, …]` for other
+            maps.
         value: plain data, which is changed in place.
 
     Raises:
@@ -54,6 +56,8 @@ def freeze_hook(kind: type | GenericAlias, value: Any) -> Any:
         return closed(value)
     if kind is JSONValue:
         return freeze_decoded(value)
+    if kind is Quantity:
+        return quantity_of(value)
     if not isinstance(kind, GenericAlias) or kind.__origin__ is not FrozenDict:
         raise NotImplementedError(f"{kind!r} cannot be made of JSON")  # a type of a user's model
     try:
