@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cache
-from typing import Any, ClassVar, NoReturn, Self, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast, overload
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -74,12 +74,19 @@ def failed_read(record: Record, reason: str) -> DecodeError:
     return DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
 
 
+class _NoJSON:
+    """What msgspec takes a record for: it has no JSON, so no decoder makes a view of foreign JSON."""
+
+
 class View(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The base class of all views."""
 
     _resource: ClassVar[Resource[Any]]
 
-    _record: Record
+    if TYPE_CHECKING:
+        _record: Record
+    else:
+        _record: _NoJSON
     _body: Any = None
 
     def _decoder(self) -> Callable[[bytes], Any]:
