@@ -247,7 +247,8 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.webhooks": {
         "webhooks.admission": "Admission",
-        "webhooks.hooks": "AdmissionRequest Denied HookOptions User",
+        "webhooks.hooks": "AdmissionRequest Denied User",
+        "webhooks.options": "HookOptions",
         "webhooks.server": "WebhookServer",
     },
     "aioinformer.workqueue": {

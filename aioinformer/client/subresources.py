@@ -32,7 +32,7 @@ _TOKEN_REQUEST: Final[Resource[authentication_v1.TokenRequest]] = Resource(
     "authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", model="AuthenticationV1TokenRequest"
 )
 #: The types of bodies and answers of subresources. All other subresources of built-in kinds have that of the object.
-_FORMS: Final[Mapping[str, Resource[Any]]] = {
+FORMS: Final[Mapping[str, Resource[Any]]] = {
     "scale": _SCALE,
     "token": _TOKEN_REQUEST,
     "eviction": Resource("policy", "v1", "evictions", "Eviction", model="V1Eviction"),
@@ -108,7 +108,7 @@ class ObjectMethods(Verbs[T]):
         Raises:
             UsageError: the resource is known not to have it.
         """
-        form = form or _FORMS.get(name)
+        form = form or FORMS.get(name)
         if form is None and decoder is None:
             return self._part(name, self._objects, self.resource)
         form = form or self.resource

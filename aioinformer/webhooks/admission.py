@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
 
 import msgspec
@@ -23,7 +24,8 @@ from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, WebRequest, answer_asgi
-from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, HookOptions, Purpose, SentRequest
+from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, SentRequest
+from aioinformer.webhooks.options import HookOptions, Purpose
 
 T = TypeVar("T")
 
@@ -75,7 +77,8 @@ class Admission:
         self.port: int | None = None
         self.trouble = ""
         self._name = name
-        self._hooks: dict[str, dict[str, Hook[Any]]] = {}
+        #: By path, and then by operation and subresource.
+        self._hooks: dict[str, dict[tuple[str, str], Hook[Any]]] = {}
         self._errors = RepeatedErrors(_log)
         #: The caches that the functions read, by `gvr`; None while the manager does not run.
         self._informers: dict[str, SharedIndexInformer[Any]] | None = None
@@ -85,17 +88,19 @@ class Admission:
         """Add a function.
 
         Raises:
-            UsageError: there is one for the same kind and operation, or the manager runs.
+            UsageError: there is one for the same kind, operation and subresource, or the manager runs.
         """
         if self._informers is not None:
             raise UsageError(f"manager {self._name} runs: declare {hook} before the start")
         known = self._hooks.setdefault(hook.path, {})
-        for operation in hook.operations:
-            if (other := known.get(operation)) is not None:
+        requests = list(product(hook.operations, hook.subresources))
+        for each in requests:
+            if (other := known.get(each)) is not None:
+                what = " of ".join(filter(None, each))
                 raise UsageError(
-                    f"manager {self._name}: {operation} has two functions: {other}, and {hook}; make one of them"
+                    f"manager {self._name}: {what} has two functions: {other}, and {hook}; make one of them"
                 )
-        known.update(dict.fromkeys(hook.operations, hook))
+        known.update(dict.fromkeys(requests, hook))
 
     def hooks(self) -> list[Hook[Any]]:
         """Return the functions, by path."""
@@ -147,9 +152,12 @@ class Admission:
             request = _decode_request(review.request)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return 400, f"the body is no AdmissionReview: {error}\n".encode()
-        hook = hooks.get(request.operation.lower())
+        part = request.sub_resource
+        hook = hooks.get((request.operation.lower(), part))
         if hook is None:
-            return 200, _response(request)
+            if any(part == each for _, each in hooks):
+                return 200, _response(request)
+            return 400, f"no function of {path} decides about {part or 'objects'}: declare subresources\n".encode()
         sent = tuple(request.resource.get(name) for name in ("group", "version", "resource"))
         if sent != (hook.resource.group, hook.resource.version, hook.resource.plural):
             return 400, f"{path} expects {hook.resource.gvr}, not {sent}\n".encode()

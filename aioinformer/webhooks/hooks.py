@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from aioinformer.cache.lister import Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.client.bodies import decode
-from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
+from aioinformer.client.subresources import FORMS
+from aioinformer.errors import AioinformerError, DecodeError, UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.functions import async_function, function_name
 from aioinformer.resources.resource import Resource
+from aioinformer.webhooks.options import HookOptions, Operation, Purpose, Registration
 from aioinformer.webhooks.ratcheting import forgiven_fields
 
 if TYPE_CHECKING:
@@ -32,27 +34,6 @@ R = TypeVar("R")
 
 NULL: Final = b"null"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-
-Operation: TypeAlias = Literal["create", "update", "delete"]
-Purpose: TypeAlias = Literal["default", "validate"]
-
-
-class HookOptions(TypedDict, total=False):
-    """When the API server calls an admission function, and what it does if that fails.
-
-    Attributes:
-        operations: "create", "update" and "delete", or some of them; by default, the first two.
-        reads: resources whose lister the function uses; the manager keeps caches of them.
-        failure_policy: what the API server does without an answer: "Fail" (default) refuses the request, "Ignore"
-            accepts it.
-        timeout: seconds that the API server waits for the answer, 1 to 30; by default 10. It and the policy are for
-            the configurations that `aioinformer manifests` writes.
-    """
-
-    operations: Iterable[Operation]
-    reads: Iterable[Resource[Any]]
-    failure_policy: Literal["Fail", "Ignore"]
-    timeout: int
 
 
 class Denied(AioinformerError):
@@ -114,7 +95,7 @@ class AdmissionRequest(Generic[T]):
     Attributes:
         resource: of the object, in the version in which the function gets it.
         operation: "create", "update" or "delete".
-        subresource: that the client writes, such as "status", if the configuration includes it; "" for the object.
+        subresource: that the client writes, of those in the declaration; "" for the object.
         namespace, name: of the object; the name is "" for a new object if the server generates it.
         user: the client.
         dry_run: whether nothing will be stored.
@@ -141,6 +122,9 @@ class AdmissionRequest(Generic[T]):
     def object(self) -> T:
         """The object as it is to be stored; for a delete, the object that is deleted.
 
+        For the subresource `scale`, it is a Scale, and likewise an Eviction, a Binding or a TokenRequest; for others,
+        such as `status`, an object of the resource.
+
         Raises:
             Denied: the class of the resource refuses it, with the field. For a create or update, this has refused the
                 request before the function is called.
@@ -159,7 +143,8 @@ class AdmissionRequest(Generic[T]):
 
     def _decoded(self, body: msgspec.Raw) -> T:
         try:
-            return decode(bytes(body), self._hook.objects)
+            found: T = decode(bytes(body), self._hook.types[self.subresource])
+            return found
         except DecodeError as error:
             refused = {field: f"the class refuses it: {why}" for field, why in error.fields.items()}
             raise Denied(refused or str(error)) from error
@@ -197,24 +182,16 @@ class Hook(Generic[T]):
         self.resource = resource
         self.function: Callable[[AdmissionRequest[T]], Coroutine[Any, Any, Any]]
         self.function = async_function(function, f"{purpose} of {resource.gvr}", "the function", "request")
-        if unknown := options.keys() - HookOptions.__annotations__.keys():
-            raise OptionError(f"{self}: {unknown.pop()} is no option of {purpose}")
-        operations, reads = options.get("operations", ("create", "update")), options.get("reads", ())
-        known = ("create", "update", "delete") if purpose == "validate" else ("create", "update")
-        self.operations = () if isinstance(operations, str) else tuple(dict.fromkeys(operations))
-        if not self.operations or not set(self.operations) <= set(known):
-            raise OptionError(f"{self}: operations must be a list of {', '.join(known)}, not {operations!r}")
+        self.options = Registration(options, purpose, resource, str(self))
+        self.operations, self.subresources = self.options.operations, self.options.subresources
+        reads = options.get("reads", ())
         found = [reads] if isinstance(reads, Resource) else list(reads)
         if not all(isinstance(each, Resource) for each in found):
             raise UsageError(f"{self}: reads must be a list of resources such as [CONFIG_MAPS], not {reads!r}")
         self.reads = {each.gvr: each for each in found}
-        self.failure_policy: str = options.get("failure_policy", "Fail")
-        if self.failure_policy not in ("Fail", "Ignore"):
-            raise OptionError(f'{self}: failure_policy must be "Fail" or "Ignore", not {self.failure_policy!r}')
-        self.timeout = options.get("timeout", 10)
-        if type(self.timeout) is not int or not 1 <= self.timeout <= 30:
-            raise OptionError(f"{self}: timeout must be a number of seconds from 1 to 30, not {self.timeout!r}")
-        self.objects = ObjectType(resource)
+        #: The types of the objects in reviews, by subresource.
+        self.types: dict[str, ObjectType[Any]]
+        self.types = {name: ObjectType(FORMS.get(name, resource)) for name in self.subresources}
 
     @property
     def path(self) -> str:
@@ -224,7 +201,8 @@ class Hook(Generic[T]):
     def forgiven_fields(self, sent: SentRequest) -> list[str]:
         """Return the fields that the class refuses in an update that passes without the function; [] for none."""
         status_apart = "status" in self.resource.subresources
-        return forgiven_fields(bytes(sent.object), bytes(sent.old_object), self.objects, status_apart=status_apart)
+        objects = self.types[sent.sub_resource]
+        return forgiven_fields(bytes(sent.object), bytes(sent.old_object), objects, status_apart=status_apart)
 
     def __str__(self) -> str:
         return f"{self.purpose} of {self.resource.gvr} by {function_name(self.function)}"

@@ -18,6 +18,7 @@ from aioinformer.cli.controllers.needs import needs
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.listening import LEAVING
+from aioinformer.resources import catalog
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aioinformer.controller import Manager
+    from aioinformer.resources.resource import Resource
     from aioinformer.webhooks import WebhookServer
     from aioinformer.webhooks.hooks import Hook
 
@@ -102,7 +104,7 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
     texts["rbac.yaml"] = manifest(name, namespace, needs(manager))
     texts["deployment.yaml"] = to_yaml(_deployment(manager, options, words))
     if manager.webhooks is not None:
-        texts["webhooks.yaml"] = to_yaml(*_webhooks(manager.admission.hooks(), manager.webhooks, words))
+        texts["webhooks.yaml"] = to_yaml(*_webhooks(manager, manager.webhooks, words))
     if options.pod_monitor:
         texts["pod-monitor.yaml"] = to_yaml(_filled("pod-monitor", words))
     header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
@@ -148,8 +150,9 @@ def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> A
     )
 
 
-def _webhooks(hooks: list[Hook[Any]], server: WebhookServer, words: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _webhooks(manager: Manager, server: WebhookServer, words: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the Service of the webhooks, and their configurations."""
+    hooks = manager.admission.hooks()
     if server.namespace != words["namespace"]:
         raise UsageError(
             f"WebhookServer: namespace is {server.namespace}, and the manager runs in {words['namespace']}"
@@ -159,17 +162,55 @@ def _webhooks(hooks: list[Hook[Any]], server: WebhookServer, words: dict[str, An
     source = f"{server.namespace}/{server.certificate}"
     annotations = {"cert-manager.io/inject-ca-from": source} if server.certificate else None
     for purpose, resource in CONFIGURATIONS.items():
-        if webhooks := [_webhook(each, hooks, words) for each in hooks if each.purpose == purpose]:
+        if webhooks := [_webhook(each, manager, words) for each in hooks if each.purpose == purpose]:
             yield _filled("configuration", words, kind=resource.kind, annotations=annotations, webhooks=webhooks)
 
 
-def _webhook(hook: Hook[Any], hooks: list[Hook[Any]], words: dict[str, Any]) -> Any:
-    resource = hook.resource
+def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:
+    resource, options = hook.resource, hook.options
     name = f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}"
-    is_only = [each.path for each in hooks].count(hook.path) == 1
-    name = name if is_only else f"{'-'.join(hook.operations)}.{name}"
-    operations = sorted(each.upper() for each in hook.operations)
-    return _filled("webhook", words, name=name, hook=hook, path=f"/{hook.path}", operations=operations)
+    is_only = [each.path for each in manager.admission.hooks()].count(hook.path) == 1
+    name = name if is_only else f"{'-'.join((*hook.operations, *filter(None, hook.subresources)))}.{name}"
+    return _filled(
+        "webhook",
+        words,
+        name=name,
+        hook=hook,
+        path=f"/{hook.path}",
+        operations=sorted(each.upper() for each in hook.operations),
+        resources=[f"{resource.plural}/{each}" if each else resource.plural for each in hook.subresources],
+        namespaces=_namespaces(hook, manager) if options.namespace_selector is None else options.namespace_selector,
+        conditions=[*_spared(hook, manager, words), *options.match_conditions] or None,
+    )
+
+
+def _is_built_in(resource: Resource[Any]) -> bool:
+    return catalog.find(resource.group, resource.version, resource.plural) is not None
+
+
+def _namespaces(hook: Hook[Any], manager: Manager) -> dict[str, Any] | None:
+    """Return the selector that leaves out the namespaces without which the manager, or the cluster, cannot start.
+
+    The manager needs its Secret, its Lease and its pods before its functions can answer.
+    """
+    if not _is_built_in(hook.resource):
+        return None
+    users = (manager.webhooks, manager.leader_election, manager.ring)
+    left_out = sorted({"kube-system", *(each.namespace for each in users if each is not None)})
+    expression = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": left_out}
+    return {"matchExpressions": [expression]}
+
+
+def _spared(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the condition that leaves out the cluster-scoped objects of this base, by their names."""
+    own = {
+        "customresourcedefinitions.apiextensions.k8s.io": sorted(_defined(manager)),
+        "clusterroles.rbac.authorization.k8s.io": [words["name"]],
+        "clusterrolebindings.rbac.authorization.k8s.io": [words["name"]],
+    }
+    if names := own.get(hook.resource.group_resource):
+        listed = ", ".join(f"'{each}'" for each in names)
+        yield {"name": "own-objects", "expression": f"!(request.name in [{listed}])"}
 
 
 def _filled(template: str, words: dict[str, Any], **more: Any) -> Any:

@@ -11,7 +11,7 @@ from aioinformer import ApiError, ApiNotFound, Client, Resource, evolve, load_ma
 from aioinformer.cli.projects.kustomize import Deployed, base_files
 from aioinformer.controller import Manager
 from aioinformer.errors import Invalid
-from aioinformer.models import core_v1
+from aioinformer.models import apps_v1, core_v1, rbac_v1
 from aioinformer.webhooks import AdmissionRequest, Denied, WebhookServer
 
 if TYPE_CHECKING:
@@ -164,6 +164,52 @@ async def test_manifests_are_accepted(client: Client) -> None:
 
     manager.default(MAPS)(function)
     manager.validate(MAPS, operations=["create", "delete"])(function)
+    manager.validate(rbac_v1.CLUSTER_ROLES)(function)
+    manager.validate(
+        apps_v1.DEPLOYMENTS,
+        subresources=["scale", "status"],
+        operations=["update"],
+        namespace_selector={"matchExpressions": [{"key": "team", "operator": "Exists"}]},
+        object_selector={"matchLabels": {"a": "b"}},
+        match_conditions={f"people-{at}": "request.userInfo.username != 'me'" for at in range(63)},
+        match_policy="Exact",
+        side_effects="NoneOnDryRun",
+    )(function)
     files = base_files(manager, Deployed("hooks:manager", ("hooks", client.namespace)))
     report = await client.apply_all(load_manifests(files["webhooks.yaml"]), dry_run=True)
     assert [each.change for each in report.objects] == ["created"] * 3
+
+
+async def test_manager_can_start_although_its_functions_cannot_be_called(client: Client) -> None:
+    own, others = client.with_options(retry=False), client.with_options(namespace="default", retry=False)
+    manager = Manager("own-role", webhooks=WebhookServer("hooks", client.namespace))
+
+    async def function(request: AdmissionRequest[Any]) -> None: ...
+
+    manager.validate(core_v1.SECRETS)(function)
+    manager.validate(rbac_v1.CLUSTER_ROLES)(function)
+    name = f"own-{client.namespace}"
+    files = base_files(manager, Deployed("hooks:manager", (name, client.namespace)))
+    configurations = client.resource(resource_of("ValidatingWebhookConfiguration"))
+    [_, body] = load_manifests(files["webhooks.yaml"])
+    await configurations.create(body)
+    try:
+        async with asyncio.timeout(30):
+            while await _is_created(others, core_v1.SECRETS, {"metadata": {"generateName": "a-"}}):  # noqa: ASYNC110 - there is no event
+                await asyncio.sleep(0.1)
+        assert await _is_created(own, core_v1.SECRETS, {"metadata": {"name": "a"}})
+        system = client.with_options(namespace="kube-system", retry=False)
+        assert await _is_created(system, core_v1.SECRETS, {"metadata": {"generateName": "a-"}})
+        assert await _is_created(own, rbac_v1.CLUSTER_ROLES, {"metadata": {"name": name}, "rules": []})
+        assert not await _is_created(own, rbac_v1.CLUSTER_ROLES, {"metadata": {"name": f"{name}-2"}, "rules": []})
+    finally:
+        await configurations.delete(f"hooks.{client.namespace}")
+
+
+async def _is_created(client: Client, resource: Any, body: dict[str, Any]) -> bool:
+    try:
+        await client.with_options(dry_run=True).resource(resource).create(body)
+    except ApiError as error:
+        assert "failed calling webhook" in str(error)  # noqa: PT017 - it is no other error
+        return False
+    return True

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from aioinformer import UsageError
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.cli.projects.kustomize import Deployed, base_files
-from aioinformer.controller import Manager
-from aioinformer.models import core_v1
-from aioinformer.webhooks import WebhookServer
+from aioinformer.controller import LeaderElection, Manager
+from aioinformer.crds import custom_resource
+from aioinformer.models import ObjectMeta, apiextensions_v1, apps_v1, core_v1, rbac_v1
+from aioinformer.webhooks import AdmissionRequest, WebhookServer
 from tests.unit.webhooks.reviews import WIDGETS
+
+
+class Gadget(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+
+
+DECLARED = custom_resource(Gadget, "example.com", "v1")
+DEFINITIONS = apiextensions_v1.CUSTOM_RESOURCE_DEFINITIONS
 
 
 def declared() -> Manager:
@@ -94,3 +104,66 @@ def test_rights_are_those_of_the_ca_and_the_reads() -> None:
         ("get, patch mutatingwebhookconfigurations.admissionregistration.k8s.io in the cluster", ("hooks.ops",)),
         ("get, patch validatingwebhookconfigurations.admissionregistration.k8s.io in the cluster", ("hooks.ops",)),
     } <= found
+
+
+def registered(manager: Manager) -> dict[str, Any]:
+    files = base_files(manager, Deployed("widgets:manager", ("widgets", "ops")))
+    _, configuration = yaml.safe_load_all(files["webhooks.yaml"])
+    return {each["name"]: each for each in configuration["webhooks"]}
+
+
+def test_manager_can_start_although_its_functions_cannot_be_called() -> None:
+    election = LeaderElection("widgets", "leases")
+    manager = Manager("widgets", webhooks=WebhookServer("hooks", "ops"), leader_election=election)
+
+    async def function(request: Any) -> None: ...
+
+    resources = (core_v1.SECRETS, rbac_v1.CLUSTER_ROLES, core_v1.NAMESPACES, WIDGETS, DEFINITIONS)
+    for each in resources:
+        manager.validate(each)(function)
+
+    @manager.default(DECLARED)
+    async def fill(request: AdmissionRequest[Gadget]) -> Gadget:
+        return request.object
+
+    files = base_files(manager, Deployed("widgets:manager", ("widgets", "ops")))
+    _, _, configuration = yaml.safe_load_all(files["webhooks.yaml"])
+    found = {each["name"].partition(".")[2]: each for each in configuration["webhooks"]}
+    left_out = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "leases", "ops"]}
+    for name in ("secrets.core", "namespaces.core"):
+        assert found[name]["namespaceSelector"] == {"matchExpressions": [left_out]}
+        assert "matchConditions" not in found[name]
+    assert "namespaceSelector" not in found["widgets.example.com"]
+    roles, definitions = (
+        found[f"{name}.k8s.io"]["matchConditions"]
+        for name in ("clusterroles.rbac.authorization", "customresourcedefinitions.apiextensions")
+    )
+    assert roles == [{"name": "own-objects", "expression": "!(request.name in ['widgets'])"}]
+    assert definitions == [{"name": "own-objects", "expression": "!(request.name in ['gadgets.example.com'])"}]
+
+
+def test_options_of_a_declaration_are_in_the_configuration() -> None:
+    manager = Manager("widgets", webhooks=WebhookServer("hooks", "ops"))
+
+    async def function(request: Any) -> None: ...
+
+    manager.validate(
+        core_v1.SECRETS,
+        namespace_selector={},
+        object_selector={"matchLabels": {"team": "a"}},
+        match_conditions={"people": "!request.userInfo.username.startsWith('system:')"},
+        match_policy="Exact",
+        side_effects="NoneOnDryRun",
+    )(function)
+    manager.validate(apps_v1.DEPLOYMENTS)(function)
+    manager.validate(apps_v1.DEPLOYMENTS, subresources=["scale"], operations=["update"])(function)
+    found = registered(manager)
+    secrets = found.pop("validate.secrets.core")
+    assert secrets["namespaceSelector"] == {}
+    assert secrets["objectSelector"] == {"matchLabels": {"team": "a"}}
+    assert [each["name"] for each in secrets["matchConditions"]] == ["people"]
+    assert (secrets["matchPolicy"], secrets["sideEffects"]) == ("Exact", "NoneOnDryRun")
+    assert {name: each["rules"][0]["resources"] for name, each in found.items()} == {
+        "create-update.validate.deployments.apps": ["deployments"],
+        "update-scale.validate.deployments.apps": ["deployments/scale"],
+    }

@@ -12,6 +12,7 @@ import pytest
 from aioinformer import Resource, UsageError, evolve
 from aioinformer.controller import Manager, Request
 from aioinformer.errors import OptionError, Stale
+from aioinformer.models import apps_v1
 from aioinformer.webhooks import AdmissionRequest, Denied, User
 from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
 from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
@@ -374,3 +375,66 @@ async def test_admission_is_an_asgi_application(manager: Manager) -> None:
         await manager.admission(scope, receive, send)
     assert (sent[0]["status"], sent[0]["headers"]) == (200, [(b"content-type", b"application/json")])
     assert json.loads(sent[1]["body"])["response"] == {"uid": "705ab4f5", "allowed": True}
+
+
+async def test_scale_is_decoded_as_a_scale(manager: Manager) -> None:
+    seen: list[Any] = []
+    deployments = apps_v1.DEPLOYMENTS
+
+    @manager.validate(deployments, subresources=["scale"], operations=["update"])
+    async def check(request: AdmissionRequest[Any]) -> None:
+        old: Any = request.old
+        seen.append((request.subresource, request.object.spec.replicas, old.spec.replicas))
+        if request.object.spec.replicas > 5:
+            raise Denied({"spec.replicas": "must not exceed 5"})
+
+    def scale(replicas: int) -> dict[str, Any]:
+        metadata = {"name": "a", "namespace": "shop"}
+        return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": replicas}}
+
+    resource = {"group": "apps", "version": "v1", "resource": "deployments"}
+    path = "/validate/deployments.apps"
+    async with manager:
+        for replicas, allowed in ((5, True), (6, False)):
+            sent = review(scale(replicas), scale(2), resource=resource, subResource="scale")
+            assert (await response(manager.admission, path, sent))["allowed"] is allowed
+        status, text = await manager.admission.answer(
+            path, json.dumps(review(widget(), widget(), resource=resource)).encode()
+        )
+    assert (status, b"decides about objects: declare subresources" in text) == (400, True)
+    assert seen == [("scale", 5, 2), ("scale", 6, 2)]
+
+
+@pytest.mark.behaviour("C-131")
+def test_object_and_subresource_may_have_two_functions(manager: Manager) -> None:
+    async def check(request: AdmissionRequest[Any]) -> None: ...
+
+    manager.validate(apps_v1.DEPLOYMENTS)(check)
+    manager.validate(apps_v1.DEPLOYMENTS, subresources=["scale", "status"])(check)
+    with pytest.raises(UsageError, match=r"create of status has two functions"):
+        manager.validate(apps_v1.DEPLOYMENTS, subresources=["status"])(check)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"subresources": "scale"}, "subresources must be a list of texts, not 'scale'"),
+        ({"subresources": ["Scale"]}, "subresources must be a list of names such as"),
+        ({"subresources": ["log"]}, "subresources must be of .*scale.*, which apps/v1/deployments has"),
+        ({"match_policy": "exact"}, 'match_policy must be "Equivalent" or "Exact"'),
+        ({"side_effects": "Some"}, 'side_effects must be "None" or "NoneOnDryRun"'),
+        ({"namespace_selector": "team=a"}, "namespace_selector must be a label selector with matchLabels"),
+        ({"object_selector": {"team": "a"}}, "object_selector must be a label selector with matchLabels"),
+        ({"object_selector": {"matchLabels": {"a b": "c"}}}, "object_selector: label name 'a b'"),
+        ({"namespace_selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "needs at least one value"),
+        ({"match_conditions": ["true"]}, "match_conditions must be a mapping of names to CEL expressions"),
+        ({"match_conditions": {"a": " "}}, "match_conditions must be a mapping of names to CEL expressions"),
+        ({"match_conditions": {"a b": "true"}}, "match_conditions: the name 'a b' must consist of"),
+        ({"match_conditions": {f"n{at}": "true" for at in range(64)}}, "has 64 conditions; there may be 63"),
+    ],
+)
+def test_options_that_the_api_refuses(options: Any, reason: str) -> None:
+    async def check(request: AdmissionRequest[Any]) -> None: ...
+
+    with pytest.raises(OptionError, match=reason):
+        Manager("test").validate(apps_v1.DEPLOYMENTS, **options)(check)
