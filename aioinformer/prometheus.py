@@ -37,6 +37,7 @@ from aioinformer.metrics.statistics import (
     QueueStatistics,
     RequestStatistics,
     RingStatistics,
+    WebhookStatistics,
 )
 from aioinformer.reflector.state import Phase
 
@@ -56,6 +57,7 @@ _LABELS: Final[dict[type, tuple[str, ...]]] = {
     RingStatistics: ("name", "member"),
     ManagerStatistics: ("manager",),
     ControllerStatistics: ("controller",),
+    WebhookStatistics: ("webhook",),
     ElectorStatistics: ("name",),
     RequestStatistics: ("host",),
 }
@@ -119,6 +121,12 @@ _METRICS: Final[dict[type, str]] = {
         controller_own_write_wait_seconds histogram write_waits Durations for which keys wait for their own writes.
         controller_input_errors[input] counter input_errors Exceptions of the functions of an input.
         controller_lost_changes[input] counter lost_changes Objects for whose changes no keys were found.
+    """,
+    WebhookStatistics: """
+        controller_runtime_webhook_requests[code] counter answers Reviews, by HTTP status; 200 is a decision.
+        controller_runtime_webhook_latency_seconds histogram latency Durations of reviews.
+        controller_runtime_webhook_requests_in_flight gauge in_flight Reviews that are not answered yet.
+        controller_runtime_webhook_panics counter panics Exceptions of admission functions that are no refusal.
     """,
     ElectorStatistics: """
         leader_election_master_status gauge leading Whether this process leads, by namespace and name of the Lease.
@@ -195,6 +203,7 @@ class PrometheusMetrics(Collector):
             if numbers is not None and (isinstance(numbers, QueueStatistics) or not _has_ended(numbers)):
                 found[type(numbers)].append(numbers)
         found[ControllerStatistics] = [each for manager in found[ManagerStatistics] for each in manager.controllers]
+        found[WebhookStatistics] = [each for manager in found[ManagerStatistics] for each in manager.webhooks]
         for kind, sources in found.items():
             yield from _metrics(kind, sources)
 

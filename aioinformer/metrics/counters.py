@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from aioinformer.logs import get_logger
-from aioinformer.metrics.statistics import Durations, RequestStatistics
+from aioinformer.metrics.statistics import Durations, RequestStatistics, WebhookStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,8 @@ WORK_BOUNDS: Final = tuple(sorted({*DURATION_BOUNDS, *RUN_BOUNDS}))
 DELAY_BOUNDS: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
 #: Upper bounds in seconds, those of client-go: 5 ms to a minute.
 ANSWER_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+#: Upper bounds in seconds, those of controller-runtime: 5 ms to 10 s.
+WEBHOOK_BOUNDS: Final = PROCESSING_BOUNDS[1:]
 #: Upper bounds in seconds: lists take from milliseconds to minutes, and watches last as long as the server allows.
 REQUEST_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 #: The counters of requests by provider and server: transports for the same server share them.
@@ -100,6 +102,54 @@ class RunDurations(DurationCounter):
         other = self.answered
         other._counts[bisect_left(DELAY_BOUNDS, answered)] += 1
         other._total += answered
+
+
+class WebhookCounters:
+    """Counts the requests to the admission functions at one path.
+
+    Attributes:
+        failures: answers without a decision since the last one with a decision.
+        failed_at: when the last of them was, by the event loop's clock.
+        error: why.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.failures = 0
+        self.failed_at = 0.0
+        self.error = ""
+        self._answers = {"200": 0, "500": 0}
+        self._in_flight = 0
+        self._panics = 0
+        self._latency = DurationCounter(WEBHOOK_BOUNDS)
+
+    def begin(self) -> None:
+        """Count a request that has come."""
+        self._in_flight += 1
+
+    def end(self, status: int, seconds: float) -> None:
+        """Count its answer."""
+        self._in_flight -= 1
+        self._answers[str(status)] = self._answers.get(str(status), 0) + 1
+        self._latency.observe(seconds)
+        if status == 200:
+            self.failures = 0
+
+    def fail(self, error: str, now: float, *, panics: bool) -> None:
+        """Count a request that gets no decision.
+
+        Args:
+            now: by the event loop's clock.
+            panics: whether a function has raised an exception.
+        """
+        self.failures += 1
+        self.failed_at, self.error = now, error
+        self._panics += panics
+
+    def statistics(self) -> WebhookStatistics:
+        """Return the numbers as they are now."""
+        latency = self._latency.snapshot()
+        return WebhookStatistics(self.path, self._answers.copy(), self._in_flight, self._panics, latency)
 
 
 class RequestCounters:

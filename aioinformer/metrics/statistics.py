@@ -152,20 +152,40 @@ class ControllerStatistics(msgspec.Struct, frozen=True):
     lost_changes: Mapping[str, int]
 
 
+class WebhookStatistics(msgspec.Struct, frozen=True):
+    """The numbers of the admission functions at one path.
+
+    Attributes:
+        name: the path.
+        answers: requests so far, by HTTP status; 200 is a decision.
+        in_flight: requests that are not answered yet.
+        panics: exceptions of the functions that are no refusal.
+        latency: durations of requests, in seconds.
+    """
+
+    name: str
+    answers: Mapping[str, int]
+    in_flight: int
+    panics: int
+    latency: Durations
+
+
 class ManagerStatistics(msgspec.Struct, frozen=True):
     """The numbers of one manager and its controllers.
 
     Attributes:
         name: of the manager.
-        ready: the result of `Manager.ready`.
+        ready: whether all checks of `Manager.ready` have passed.
         ended: whether it has stopped.
         controllers: its controllers.
+        webhooks: its admission functions, by path.
     """
 
     name: str
     ready: bool
     ended: bool
     controllers: tuple[ControllerStatistics, ...]
+    webhooks: tuple[WebhookStatistics, ...] = ()
 
 
 class ElectorStatistics(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
+from aioinformer.metrics.counters import WebhookCounters
 from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, WebRequest, answer_asgi
 from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, SentRequest
@@ -80,6 +81,7 @@ class Admission:
         #: By path, and then by operation and subresource.
         self._hooks: dict[str, dict[tuple[str, str], Hook[Any]]] = {}
         self._errors = RepeatedErrors(_log)
+        self._counters: dict[str, WebhookCounters] = {}
         #: The caches that the functions read, by `gvr`; None while the manager does not run.
         self._informers: dict[str, SharedIndexInformer[Any]] | None = None
         self._is_own: Callable[[str], bool] = lambda manager: False
@@ -101,6 +103,7 @@ class Admission:
                     f"manager {self._name}: {what} has two functions: {other}, and {hook}; make one of them"
                 )
         known.update(dict.fromkeys(requests, hook))
+        self._counters.setdefault(hook.path, WebhookCounters(f"/{hook.path}"))
 
     def hooks(self) -> list[Hook[Any]]:
         """Return the functions, by path."""
@@ -133,6 +136,10 @@ class Admission:
         waiting = [f"{each.name}: {each.state}" for each in informers.copy().values() if not each.has_synced()]
         return [*waiting, trouble] if trouble else waiting
 
+    def counters(self) -> list[WebhookCounters]:
+        """Return the counters of the requests, by path. Thread-safe."""
+        return [each for _, each in sorted(self._counters.copy().items())]
+
     async def answer(self, path: str, body: bytes, timeout: str = "") -> tuple[int, bytes]:  # noqa: ASYNC109 - a text
         """Answer a review: return the HTTP status, and the body.
 
@@ -141,7 +148,7 @@ class Admission:
             body: the AdmissionReview.
             timeout: of the request, as the API server sends it: "10s".
         """
-        hooks = self._hooks.get("/".join(path.rstrip("/").rsplit("/", 2)[-2:]))
+        hooks = self._hooks.get(_end_of(path))
         if hooks is None:
             return 404, f"no admission function has the path {path}; there are {', '.join(self._hooks)}\n".encode()
         try:
@@ -172,6 +179,8 @@ class Admission:
             if limit.expired():
                 missing = ", ".join(self.waits_for())
                 shown = TimeoutError(f"no answer in {seconds:g} s{f', waiting for {missing}' if missing else ''}")
+            now = asyncio.get_running_loop().time()
+            self._counters[hook.path].fail(f"{key}: {shown}", now, panics=not limit.expired())
         self._errors.report(
             str(hook), shown, "%s has failed for %s %s: %s", hook, request.operation, key, shown, key=key, lines=10
         )
@@ -200,8 +209,16 @@ class Admission:
         return _response(sent, warnings=request.warnings, patch=encoded, patchType="JSONPatch" if patch else "")
 
     async def respond(self, request: WebRequest) -> Answer:
-        """Answer a request, as `answer` does."""
-        status, body = await self.answer(request.path, await request.read(), request.query.get("timeout", ""))
+        """Answer a request, as `answer` does, and count it."""
+        sent = await request.read()
+        clock = asyncio.get_running_loop().time
+        counters = self._counters.get(_end_of(request.path)) or WebhookCounters("")  # other paths are not kept
+        counters.begin()
+        began, status = clock(), 500
+        try:
+            status, body = await self.answer(request.path, sent, request.query.get("timeout", ""))
+        finally:
+            counters.end(status, clock() - began)
         return Answer(status, "application/json" if status == 200 else "text/plain", body)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -256,6 +273,10 @@ class Admitting:
             return function
 
         return declare
+
+
+def _end_of(path: str) -> str:
+    return "/".join(path.rstrip("/").rsplit("/", 2)[-2:])
 
 
 def _passes_undecoded(hook: Hook[Any], sent: SentRequest, request: AdmissionRequest[Any]) -> bool:

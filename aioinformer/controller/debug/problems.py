@@ -73,6 +73,7 @@ def _of_manager(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if elector is not None and not elector["leader"]:
         remedy = "look at the Lease with `kubectl get lease`, and at the permissions with `aioinformer check`"
         yield _problem(ERROR, "No replica leads: the elected controllers do nothing", remedy, "standby")
+    yield from _of_webhooks(report["webhooks"])
     if (ring := report["ring"]) is not None:
         if ring["gap"]:
             remedy = "look at the replicas that own these slots"
@@ -80,6 +81,17 @@ def _of_manager(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if ring["waits_for"]:
             remedy = "wait for the other replicas, or look at the requests to the ring object"
             yield _problem(WARNING, f"This replica waits for slots: {ring['waits_for']}", remedy, "slots")
+
+
+def _of_webhooks(webhooks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    if waits := webhooks["waits_for"]:
+        remedy = "the API server refuses what it must ask about meanwhile, unless the failure policy is Ignore"
+        yield _problem(ERROR, f"Reviews cannot be answered: {', '.join(waits)}", remedy, "webhook-fails")
+    for each in webhooks["failing"]:
+        times = f"{each['failures']} times since its last decision" if each["failures"] > 1 else "its last review"
+        text = f"The webhook {each['webhook']} failed {times}, {_age(each['seconds'])} ago; {each['error']}"
+        remedy = "the log has the traceback; the API server refuses the request, unless the failure policy is Ignore"
+        yield _problem(ERROR, text, remedy, "webhook-fails")
 
 
 def _of_caches(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -72,6 +72,7 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
         "loop": {"lag": lag},
         "elector": None,
         "ring": None,
+        "webhooks": {"waits_for": None, "failing": []},
         "controllers": {},
         "keys": {},
         "caches": [],
@@ -93,6 +94,7 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
             }
         for each, supervised in session.controllers.items():
             found["controllers"][each] = _controller(supervised.active, dict(snapshot["controllers"][each]))
+        found["webhooks"] = {"waits_for": snapshot["webhooks"], "failing": _failing_webhooks(session)}
         found["keys"] = _keys(session, recording)
         informers = snapshot["informers"]
         for known, cache in (informers or {"informers": {}})["informers"].items():
@@ -103,6 +105,16 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
     found["problems"] = problems(found)
     cleaned: dict[str, Any] = scrubbed(found)
     return cleaned
+
+
+def _failing_webhooks(session: Session) -> list[dict[str, Any]]:
+    """Return the paths whose last review got no decision."""
+    now = asyncio.get_running_loop().time()
+    return [
+        {"webhook": each.path, "failures": each.failures, "error": each.error, "seconds": now - each.failed_at}
+        for each in session.admission.counters()
+        if each.failures
+    ]
 
 
 def key_report(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.leadership import Leadership
     from aioinformer.listening import Port
     from aioinformer.transport import Transport
+    from aioinformer.webhooks import Admission
 
 _log = get_logger("aioinformer.controller")
 
@@ -409,6 +410,11 @@ class Session:
 
     # Inspection.
 
+    @property
+    def admission(self) -> Admission:
+        """The admission functions."""
+        return self._settings.admission
+
     def alive(self) -> Health:
         """Return whether all workers make progress, and no elected controller outlives the Lease."""
         snapshots = {name: snapshot(each.active) for name, each in self.controllers.items()}
@@ -451,6 +457,7 @@ class Session:
             controllers=tuple(
                 replace(each, phase="failed") if each.name in now["failed"] else each for each in controllers
             ),
+            webhooks=tuple(each.statistics() for each in self._settings.admission.counters()),
         )
 
     # Events.

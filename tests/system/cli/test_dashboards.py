@@ -20,6 +20,7 @@ from tests.system.controller.test_metrics import Scraped
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
+    from aioinformer.webhooks import AdmissionRequest
     from tests.support.shell import Shell
 
 PROMTOOL = shutil.which("promtool")
@@ -50,6 +51,9 @@ async def exposed(server: ApiServer) -> dict[str, set[str]]:
     @manager.controller(core_v1.CONFIG_MAPS, watches=[watch])
     async def maps(request: Request[Any]) -> None: ...
 
+    @manager.validate(core_v1.CONFIG_MAPS)
+    async def check(request: AdmissionRequest[Any]) -> None: ...
+
     found: dict[str, set[str]] = {}
     ring = Manager("shared", client=server.url, ring="shared", metrics=scraped.metrics)
     async with manager, ring:
@@ -66,6 +70,8 @@ async def exposed(server: ApiServer) -> dict[str, set[str]]:
 
 def unknown(expression: str, labels_in: str, known: dict[str, set[str]]) -> set[str]:
     """Return the metrics and labels of an expression that a manager does not export."""
+    matched = set(re.findall(r"(?<=[{,])\s*(\w+)(?=[!=]=?~?\")", expression))
+    expression = re.sub(r"\{[^}]*\}", " ", expression)
     by = {label for labels in re.findall(r"by \(([^)]*)\)", expression) for label in re.findall(r"\w+", labels)}
     text = re.sub(r"by \([^)]*\)|\[[^]]*\]|\"[^\"]*\"|[\d.]+", " ", expression)
     metrics = set(re.findall(r"[a-z_]+", text)) - _FUNCTIONS
@@ -73,7 +79,7 @@ def unknown(expression: str, labels_in: str, known: dict[str, set[str]]) -> set[
     shown = set(re.findall(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}", labels_in))
     labels = set.union(*(known.get(each, set()) for each in metrics))
     kept = by & labels if by else labels
-    return (metrics - set(known)) | (by - labels) | (shown - kept)
+    return (metrics - set(known)) | ((by | matched) - labels) | (shown - kept)
 
 
 async def test_expressions_name_metrics_and_labels_that_exist(api_server: ApiServer) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from aioinformer import Resource, UsageError, evolve
 from aioinformer.controller import Manager, Request
 from aioinformer.errors import OptionError, Stale
 from aioinformer.models import apps_v1
+from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.serving import WebRequest
 from aioinformer.webhooks import AdmissionRequest, Denied, User
 from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
 from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
@@ -438,3 +441,46 @@ def test_options_that_the_api_refuses(options: Any, reason: str) -> None:
 
     with pytest.raises(OptionError, match=reason):
         Manager("test").validate(apps_v1.DEPLOYMENTS, **options)(check)
+
+
+async def test_reviews_are_counted_and_failures_shown() -> None:
+    metrics = PrometheusMetrics(CollectorRegistry())
+    manager = Manager("test", client=Server(), metrics=metrics)
+
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        if request.object.spec.size == 2:
+            raise Denied("no")
+        if request.object.spec.size == 3:
+            raise RuntimeError("no luck")
+        if request.object.spec.size == 4:
+            await asyncio.sleep(3600)
+
+    def value(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(f"controller_runtime_webhook_{name}", {"webhook": VALIDATE, **labels})
+
+    def problems() -> list[str]:
+        return [each["text"] for each in manager.report()["problems"] if each["see"] == "webhook-fails"]
+
+    async def ask(size: int) -> int:
+        async def body() -> bytes:
+            return json.dumps(review(widget(size=size))).encode()
+
+        sent = WebRequest("POST", VALIDATE, query={"timeout": "2s"}, read=body)
+        return (await manager.admission.respond(sent)).status
+
+    async with manager:
+        assert [value("requests_total", code=code) for code in ("200", "500")] == [0, 0]
+        assert (value("panics_total"), value("requests_in_flight"), value("latency_seconds_count")) == (0, 0, 0)
+        assert [await ask(size) for size in (1, 2, 3)] == [200, 200, 500]
+        [text] = problems()
+        assert text == f"The webhook {VALIDATE} failed its last review, 0 s ago; shop/a: no luck."
+        slow = asyncio.create_task(ask(4))
+        await asyncio.sleep(1)
+        assert value("requests_in_flight") == 1
+        assert await slow == 500
+        assert [value("requests_total", code=code) for code in ("200", "500")] == [2, 2]
+        assert (value("panics_total"), value("requests_in_flight"), value("latency_seconds_count")) == (1, 0, 4)
+        assert "failed 2 times since its last decision" in problems()[0]
+        assert await ask(1) == 200
+        assert problems() == []
