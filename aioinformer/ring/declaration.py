@@ -80,7 +80,8 @@ class RingSnapshot(TypedDict):
         namespaces: how many namespaces of this replica fall into each slot; empty for a ring by uid.
         unowned: slots without a living owner that begins work in them, and for how many seconds.
         waits_for: why this replica does not have all of its slots; "" if it has.
-        gap: which slots have had no owner for too long, and why; "" for none.
+        gap: which slots have had no owner for too long, and why, or which Lease would leave them without one for long;
+            "" for none.
     """
 
     name: str

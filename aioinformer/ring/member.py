@@ -8,11 +8,15 @@ Each replica has a Lease, which it renews, and writes the ring by compare-and-sw
 - A member is dead if its Lease was seen unchanged for the Lease's duration by the observer's own clock, *and* the
   observer has then deleted exactly this version of it. So no renewal came in between, and none can come later. A Lease
   that is missing counts from the first list without it that was sent after the ring with its uid was read.
+- The duration of a Lease is what its member has declared: in its entry in the ring, or else in an annotation. Of a
+  Lease with neither, the larger of the own duration and the field counts, up to ten times the own one.
+- Only Leases of members are deleted: the ring has the uid, or the holder is a process of the member.
 - A slot changes its owner by a write of the owner, or by a write of anybody after the owner's death. The owner gives up
   a slot before it sends this write, and takes it back only when the ring has changed in another way: until then, the
   write may still arrive.
 - A ring object that is new *forms*: nothing is owned until a member has seen it for the longest duration of a Lease.
-  Until then, a replica that was cut off may still work by the ring that was deleted.
+  Until then, a replica that was cut off may still work by the ring that was deleted. Its epochs begin above all that
+  are known of earlier rings: those in the annotations of the Leases, the own one, and seconds since 1970.
 - Members write what anyone may write one after the other, by a rank.
 - Times are those of one monotonic clock in the process. An answer counts from when it came for what others did, and
   from when the request was sent for what this replica may do.
@@ -21,13 +25,13 @@ Each replica has a Lease, which it renews, and writes the ring by compare-and-sw
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from msgspec.structs import replace
 
 from aioinformer.errors import AioinformerError, ApiError, UsageError
+from aioinformer.ring.leases import LONG, SeenLease, is_of_member
 from aioinformer.ring.table import NO_RING, Entry, Ring, RingDamaged, Slot, decode, planned
 
 if TYPE_CHECKING:
@@ -75,18 +79,6 @@ Write: TypeAlias = DeleteLease | WriteRing
 Answer: TypeAlias = Mapping[str, Any] | AioinformerError
 
 
-@dataclass(slots=True)
-class SeenLease:
-    """A Lease of the ring as the last list had it, and since when it has not changed."""
-
-    uid: str
-    version: str
-    holder: str
-    seconds: int
-    since: float
-    changes: int = 0
-
-
 class Member:
     """One replica's view of its ring.
 
@@ -105,6 +97,8 @@ class Member:
         version: the resourceVersion of the ring object that was read last; "" for none.
         mine: the slots that this replica owns; see `deadline`.
         busy: the slots in which something runs. Set it before `next_write`.
+        wall: seconds since 1970, by the clock of this machine. Set it before `next_write`; a new ring begins with it.
+        epoch: the highest epoch of all rings that were read; -1 for none. It belongs on the Lease.
         leaving: the replica has ended its work, owns nothing any more, and leaves the ring.
         left: it has left the ring, and its Lease is deleted.
         problem: why the ring cannot be used; "" if it can.
@@ -119,6 +113,8 @@ class Member:
         self.ring = NO_RING
         self.mine: dict[int, Slot] = {}
         self.busy: set[int] = set()
+        self.wall = 0
+        self.epoch = -1
         self.leaving = self.left = False
         self.problem = ""
         self.seen: dict[str, SeenLease] = {}
@@ -128,12 +124,14 @@ class Member:
         self._first = first
         #: The uid and the version of the own Lease; a Lease without a known version must be read.
         self._lease = self._lease_version = ""
+        #: Whether there was a Lease of this name when this one was to be created. It is read to learn whose it is.
+        self._name_is_taken = False
         self._renewed_at = _NEVER
         self._former: set[str] = set()
         #: Of the ring object that was read last; "" if there is none, and None if that is not known.
         self._uid: str | None = None
-        #: The last ring of the ring object that could be used, and the highest epoch of all objects.
-        self._last, self._epoch = NO_RING, -1
+        #: The last ring of the ring object that could be used.
+        self._last = NO_RING
         self._ring_since = self._read_at = _NEVER
         #: How many seconds this replica lets others go first.
         self._turn = 0.0
@@ -166,7 +164,9 @@ class Member:
 
     def lease_request(self) -> LeaseRequest:
         """Return what to send about the own Lease now."""
-        return ReadLease() if self._lease and not self._lease_version else WriteLease(self._lease, self._lease_version)
+        if self._name_is_taken or (self._lease and not self._lease_version):
+            return ReadLease()
+        return WriteLease(self._lease, self._lease_version)
 
     def lease_answered(self, request: LeaseRequest, answer: Answer, sent: float) -> None:
         """Take the answer to a request about the own Lease into account; `sent` is when the request was sent."""
@@ -177,6 +177,10 @@ class Member:
                 self._lose()
             elif status_of(answer) == 409:
                 self._lease_version = ""
+                self._name_is_taken = not self._lease
+            return
+        if self._name_is_taken and isinstance(request, ReadLease):
+            self._adopt(SeenLease.of(answer, sent))
             return
         uid, version = _identity(answer)
         if uid != self._lease and (self._lease or isinstance(request, ReadLease)):
@@ -191,6 +195,7 @@ class Member:
         """End this life: the Lease is gone. Another replica may have seen that at once."""
         self._former.add(self._lease)
         self._lease = self._lease_version = ""
+        self._name_is_taken = False
         self._renewed_at = _NEVER
         self._refresh()
 
@@ -234,7 +239,7 @@ class Member:
                 "ConfigMap"
             )
         self.ring, self._read_at, self._turn = ring, sent, _turn(ring, self.name)
-        self._last, self._epoch = ring, max(self._epoch, ring.epoch)
+        self._last, self.epoch = ring, max(self.epoch, ring.epoch)
         self._given_up = {slot: based for slot, based in self._given_up.items() if based == version}
 
     def leases_listed(self, leases: Iterable[Mapping[str, Any]], now: float) -> None:
@@ -249,14 +254,12 @@ class Member:
         """
         before, self.seen = self.seen, {}
         for lease in leases:
-            spec = lease.get("spec") or {}
-            holder, (uid, version), name = spec.get("holderIdentity"), _identity(lease), lease["metadata"]["name"]
+            (uid, version), name = _identity(lease), lease["metadata"]["name"]
             seen = before.get(name)
             if seen is None or seen.uid != uid:
-                seconds = int(spec.get("leaseDurationSeconds") or self._times.lease_duration)
-                seen = SeenLease(uid, version, str(holder or ""), seconds, now)
+                seen = SeenLease.of(lease, now)
             elif seen.version != version:
-                seen.version, seen.since, seen.changes = version, now, seen.changes + 1
+                seen = SeenLease.of(lease, now, seen)
             self.seen[name] = seen
         self._check_own_name()
         current = {(name, entry.lease) for name, entry in self.ring.members.items()}
@@ -268,14 +271,18 @@ class Member:
         own = self.seen.get(self.name)
         if own is None or own.uid == self._lease:
             return
-        if own.holder == self.holder:  # the answer to its creation was lost
-            if not self._lease and own.uid not in self._former:
-                self._lease, self._lease_version = own.uid, own.version
-        elif own.changes > 1:  # the first may be the last one of a process that has ended
+        if own.holder == self.holder:
+            self._adopt(own)
+        elif own.renewals > 1:  # the first may be the last one of a process that has ended
             raise RingRefused(
                 f"another process, {own.holder}, is the member {self.name} of this ring; give each replica a name of "
                 "its own, such as that of its pod"
             )
+
+    def _adopt(self, own: SeenLease) -> None:
+        """Take a Lease of this process as the own one: the answer to its creation was lost."""
+        if own.holder == self.holder and not self._lease and own.uid not in self._former:
+            self._lease, self._lease_version, self._name_is_taken = own.uid, own.version, False
 
     def _note_unowned(self, now: float) -> None:
         ring, known = self.ring, self.unowned
@@ -301,7 +308,9 @@ class Member:
             own = name == self.name  # of an earlier life, or of an earlier process
             if seen.uid == self._lease or (seen.holder == self.holder if own else not self._is_alive(now)):
                 continue
-            at = seen.since + seen.seconds + (0.0 if own else self._turn)
+            if not self._is_of_member(name, seen):
+                continue
+            at = seen.since + self.seconds_of(name, seen) + (0.0 if own else self._turn)
             if at <= now:
                 return DeleteLease(name, seen.uid, seen.version), now
             due = min(due, at)
@@ -310,7 +319,7 @@ class Member:
         if not self._is_alive(now) or self.problem:
             return None, due
         if not self.ring.slots:
-            first = replace(self._first, epoch=self._epoch + 1, members={self.name: self._entry()})
+            first = replace(self._first, epoch=self._next_epoch(NO_RING), members={self.name: self._entry()})
             return (WriteRing(first) if self._uid == "" else None), due
         ring, at = self._proposed(self.ring, now)
         if ring == self.ring:
@@ -330,7 +339,8 @@ class Member:
                 due = min(due, at)
         of = ring.of
         if not of:
-            longest = max([self._times.lease_duration, *(each.seconds for each in self.seen.values())])
+            seen = [self.seconds_of(name, each) for name, each in self.seen.items()]
+            longest = max([self._times.lease_duration, *seen])
             at = self._ring_since + longest + turn
             of, due = (self._uid or "", due) if at <= now else ("", min(due, at))
         known, slots = members.get(self.name), list(ring.slots)
@@ -338,7 +348,7 @@ class Member:
             # What an earlier life or process of this name owned is free: it gets an owner with another epoch.
             slots = [Slot("", each.epoch, each.to) if each.owner == self.name else each for each in slots]
             members[self.name] = self._entry()
-        epoch = ring.epoch + 1
+        epoch = self._next_epoch(ring)
         # Slots of another process of this name are not this one's to hand over: nothing says yet that it has ended.
         own = members[self.name].lease in (self._lease, *self._former)
         for number, slot in enumerate(slots):
@@ -368,13 +378,38 @@ class Member:
         if self.ring.members[self.name].lease not in (self._lease, *self._former):
             return None
         members = {name: each for name, each in self.ring.members.items() if name != self.name}
-        return self._write(planned(replace(self.ring, members=members), self.ring.epoch + 1))
+        return self._write(planned(replace(self.ring, members=members), self._next_epoch(self.ring)))
 
     def _write(self, ring: Ring) -> WriteRing:
-        return WriteRing(replace(ring, epoch=self.ring.epoch + 1), self._uid or "", self.version)
+        return WriteRing(replace(ring, epoch=self._next_epoch(self.ring)), self._uid or "", self.version)
+
+    def _next_epoch(self, ring: Ring) -> int:
+        """Return the epoch after that of a ring. Until a ring is owned, it may begin above those of earlier rings."""
+        if ring.of:
+            return ring.epoch + 1
+        return 1 + max(ring.epoch, self.epoch, self.wall, *(each.epoch for each in self.seen.values()))
 
     def _entry(self) -> Entry:
         return Entry(self._lease, int(self._times.lease_duration))
+
+    def seconds_of(self, name: str, seen: SeenLease) -> float:
+        """Return the duration of a Lease in seconds."""
+        entry, own = self.ring.members.get(name), self._times.lease_duration
+        if entry is not None and entry.lease == seen.uid:
+            return entry.seconds
+        return seen.declared or min(max(own, seen.field), LONG * own)
+
+    def too_long(self) -> dict[str, float]:
+        """Return the durations of the Leases that are more than ten times as long as the own one, by their names."""
+        known = {
+            name: max(self.seconds_of(name, seen), 0 if seen.declared else seen.field)
+            for name, seen in self.seen.items()
+        }
+        return {name: seconds for name, seconds in known.items() if seconds > LONG * self._times.lease_duration}
+
+    def _is_of_member(self, name: str, seen: SeenLease) -> bool:
+        entry = self.ring.members.get(name)
+        return is_of_member(seen.holder, name) or (entry is not None and entry.lease == seen.uid)
 
     def _is_alive(self, now: float) -> bool:
         return now < self._renewed_at + self._times.renew_deadline

@@ -9,6 +9,7 @@ import asyncio
 import random as random_module
 import re
 import socket
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -25,6 +26,7 @@ from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import RingStatistics
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import LONGEST, ControllerRing, RingSnapshot
+from aioinformer.ring.leases import LABEL, LONG, SeenLease, annotations_of, is_of_member
 from aioinformer.ring.member import (
     DeleteLease,
     Member,
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.ring")
 
 CONFIG_MAPS: Final[Resource[Any]] = Resource("", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap")
-#: On each Lease and on the ring object, with the name of the ring.
-LABEL: Final = "aioinformer/ring"
 #: Seconds between two requests about the own Lease if one has shown that another is needed at once.
 _SOON: Final = 0.2
 _WRITE: Final = "a write of the ring"
@@ -109,6 +109,7 @@ class Membership:
         on_trouble: called with a reason and a message for an Event, once for each trouble.
         metrics: gets the figures of the ring, under its name.
         random: returns numbers in [0, 1), for the watch and for pauses.
+        wall: returns the seconds since 1970; the epochs of a new ring begin above it.
 
     Attributes:
         ring: as given.
@@ -128,6 +129,7 @@ class Membership:
         on_trouble: Callable[[str, str], object] = lambda reason, message: None,
         metrics: MetricsProvider | None = None,
         random: Callable[[], float] = random_module.random,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         host = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")
         self.ring = ring
@@ -139,6 +141,7 @@ class Membership:
         self._namespaces = namespaces
         self._on_trouble = on_trouble
         self._random = random
+        self._wall = wall
         self._options = ring.options
         first = Ring((Slot(),) * ring.slots, ring.by)
         self._member = Member(self.name, f"{self.name}_{uuid4().hex}", self._options, first)
@@ -152,6 +155,9 @@ class Membership:
         self._timer: asyncio.TimerHandle | None = None
         self._working: set[int] = set()
         self._errors: dict[str, str] = {}
+        #: What is wrong if there is a Lease of this name that is not one of this ring, and if one has a long duration.
+        self._foreign = ""
+        self._long = ""
         #: What the server has answered last, by the subject of the request.
         self._answers: dict[str, dict[str, Any]] = {}
         self._listed_at = float("-inf")
@@ -245,11 +251,13 @@ class Membership:
             request, sent = member.lease_request(), loop.time()
             answer = await self._send(self._lease, self._perform(request))
             member.lease_answered(request, answer, sent)
+            self._foreign = self._foreign_lease(answer) if isinstance(request, ReadLease) else ""
             self._settle()
-            soon = isinstance(request, ReadLease) or _is_overtaken(answer)
-            if creates := request == WriteLease():
+            following = member.lease_request()
+            if request == WriteLease():
                 self.wake()
-            await asyncio.sleep(_SOON if soon and not creates else self._options.retry_period)
+            soon = type(following) is not type(request) or _is_overtaken(answer)
+            await asyncio.sleep(_SOON if soon else self._options.retry_period)
 
     async def _observe(self) -> None:
         loop, member = asyncio.get_running_loop(), self._member
@@ -265,6 +273,7 @@ class Membership:
                     self._listed_at = loop.time()
                     member.leases_listed(answer, self._listed_at)
             member.busy = set(self._busy())
+            member.wall = int(self._wall())
             write, due = member.next_write(loop.time())
             if write is None:
                 self._errors[_WRITE] = ""  # one that failed is not needed any more
@@ -322,15 +331,20 @@ class Membership:
                     "renewTime": wall_clock(),
                 }
                 resource, name, content = self._leases, self.name, dict[str, Any](spec=spec)
-        labels = {LABEL: self.ring.name}
+        labels, annotations = {LABEL: self.ring.name}, {}
+        if resource is self._leases:
+            annotations = annotations_of(max(0, self._member.epoch), int(self._options.lease_duration))
         if not uid:
-            return await resource.create({"metadata": {"name": name, "labels": labels}, **content})
+            metadata = {"name": name, "labels": labels, "annotations": annotations}
+            return await resource.create({"metadata": metadata, **content})
         known = self._answers.get(_RING if resource is self._objects else self._lease, {})
         metadata = {"name": name, "uid": uid, "resourceVersion": version}
         if metadata.items() <= known.get("metadata", {}).items():  # what others have added stays
             labels = {**known["metadata"].get("labels", {}), **labels}
+            annotations = {**known["metadata"].get("annotations", {}), **annotations}
             metadata, content = known["metadata"], {key: {**known.get(key, {}), **content[key]} for key in content}
-        return await resource.replace({"metadata": {**metadata, "labels": labels}, **content})
+        metadata = {**metadata, "labels": labels, "annotations": annotations}
+        return await resource.replace({"metadata": metadata, **content})
 
     # Reports.
 
@@ -338,7 +352,37 @@ class Membership:
         """Return why this replica cannot take part now; "" if it can."""
         if self._member.problem:
             return f"the ConfigMap {self.ring.namespace}/{self.ring.object} is unusable: {self._member.problem}"
+        if self._foreign:
+            return self._foreign
         return next((each for each in tuple(self._errors.values()) if each), "")
+
+    def _foreign_lease(self, answer: Any) -> str:
+        """Return what is wrong with the Lease that was read under the name of this member; "" for nothing."""
+        if not isinstance(answer, dict):
+            return ""
+        holder = SeenLease.of(answer, 0.0).holder
+        labelled = answer["metadata"].get("labels", {}).get(LABEL) == self.ring.name
+        if holder == self._member.holder or (labelled and is_of_member(holder, self.name)):
+            return ""
+        return (
+            f"the Lease {self.ring.namespace}/{self.name}{_held_by(holder)} is that of another program: this replica "
+            "cannot take part; give it another name with member=, or delete the Lease if nothing uses it"
+        )
+
+    def _too_long(self) -> str:
+        """Return which Lease has a duration above ten times that of this replica, and what to do; "" for none."""
+        durations = self._member.too_long()
+        if not durations:
+            return ""
+        name = max(durations, key=lambda each: durations[each])
+        seen = self._member.seen[name]
+        own = self._options.lease_duration
+        return (
+            f"the Lease {self.ring.namespace}/{name}{_held_by(seen.holder)} has a duration of {durations[name]:g} s, "
+            f"more than {LONG} times the {own:g} s of this replica: if its holder dies, its slots have no owner for "
+            "that long, and neither has a new ring; pass the same options= to all replicas, or, if the holder has "
+            "ended, delete the Lease"
+        )
 
     def _waits_for(self) -> str:
         """Return why this replica is not a member that has all of its slots; "" if it is one."""
@@ -372,9 +416,12 @@ class Membership:
 
     def _report(self) -> None:
         """Log each trouble once, and pass it on for an Event."""
+        self._long = self._too_long()
         troubles = {
             "SlotsUnowned": self._gap(),
             "RingUnusable": self._member.problem and self._problem(),
+            "LeaseOfAnother": self._foreign,
+            "LeaseTooLong": self._long,
             _UNEVEN: "" if _UNEVEN in self._reported else self._skew(),
         }
         for reason, message in troubles.items():
@@ -426,11 +473,15 @@ class Membership:
             "namespaces": dict(self._namespaces()),
             "unowned": {slot: now - since for slot, since in sorted(member.unowned.items())},
             "waits_for": self._waits_for(),
-            "gap": self._gap(),
+            "gap": self._gap() or self._long,
         }
 
     def __str__(self) -> str:
         return f"ring {self.ring.namespace}/{self.ring.object}, member {self.name}"
+
+
+def _held_by(holder: str) -> str:
+    return f", held by {holder}," if holder else ", without a holder,"
 
 
 def _is_overtaken(answer: Any) -> bool:

@@ -35,9 +35,11 @@ class Link:
         self.gate: asyncio.Event | None = None
         self.held = 0
         self.reads = 0
+        self.lease_requests = 0
 
     async def request(self, request: Any) -> Any:
         self.reads += request.path.endswith("/widgets-ring")
+        self.lease_requests += "/leases" in request.path
         if self.cut:
             raise TransportError("connection refused")
         written = "/configmaps" in request.path and request.method != "GET"

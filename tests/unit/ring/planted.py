@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
 
+    from aioinformer.ring.leases import SeenLease
+
 
 @dataclass(frozen=True, slots=True)
 class Planted:
@@ -50,9 +52,8 @@ def each_replica_computes_its_slots_itself(original: Any, self: Member) -> None:
     original(self)
     if not self.ring.slots or not self._lease or self.leaving:
         return
-    alone = replace(
-        self.ring, of="x", members={name: Entry(each.uid, each.seconds) for name, each in self.seen.items()}
-    )
+    members = {name: Entry(each.uid, int(self.seconds_of(name, each))) for name, each in self.seen.items()}
+    alone = replace(self.ring, of="x", members=members)
     self.mine = table.planned(alone, 1).owned(self.name, self._lease)
 
 
@@ -120,3 +121,18 @@ def slots_are_given_up_after_the_write(original: Any, self: Member, now: float) 
 def leases_of_the_dead_stay(original: Any, self: Member, now: float) -> Any:
     write, due = original(self, now)
     return (None, due) if isinstance(write, DeleteLease) and write.name != self.name else (write, due)
+
+
+@planted(Member, "seconds_of")
+def a_duration_that_was_edited_counts(original: Any, self: Member, name: str, seen: SeenLease) -> float:
+    return seen.field
+
+
+@planted(Member, "_next_epoch")
+def tokens_begin_anew_with_the_ring(original: Any, self: Member, ring: Ring) -> int:
+    return ring.epoch + 1
+
+
+@planted(Member, "_is_of_member")
+def each_lease_with_the_label_is_that_of_a_member(original: Any, self: Member, name: str, seen: SeenLease) -> bool:
+    return True

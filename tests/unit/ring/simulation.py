@@ -5,7 +5,10 @@
 The simulation drives `Member` as the replica's task does: it renews the Lease, reads the ring, lists the Leases and
 writes. Each replica has its own clock, and runs work in its slots. Two invariants are checked at each event: no slot
 has two owners that may write, and no slot has runs of two replicas. Once the faults are over, each slot must have a
-living owner within the duration of a Lease and 5 s.
+living owner within the duration of a Lease and 5 s. The tokens of a slot never go back, whatever happens to the ring,
+and Leases of other programs stay.
+
+With `Former`, replicas of another version of the package take part: see `former.py`.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ import msgspec
 
 from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.ring.leases import annotations_of
 from aioinformer.ring.member import DeleteLease, Member, ReadLease, WriteLease, WriteRing
 from aioinformer.ring.table import FIELD, Ring, Slot, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
 TIMES: Final = LeaderElectionOptions()
 #: Seconds after the last fault until each slot has a living owner.
@@ -34,6 +38,26 @@ BOUND: Final = TIMES.lease_duration + 5
 #: The most seconds that work goes on after it was cancelled.
 ENDING: Final = TIMES.lease_duration - TIMES.renew_deadline - 0.5
 READ_RING, LIST_LEASES = "read ring", "list leases"
+
+
+#: The time of day when a simulation begins, in seconds since 1970.
+YEAR_2026: Final = 1_767_225_600
+
+
+class Version:
+    """This version of the package, as a replica runs it."""
+
+    def member(self, name: str, holder: str, slots: int) -> Any:
+        """Return what decides for a replica."""
+        return Member(name, holder, TIMES, Ring((Slot(),) * slots))
+
+    def annotations(self, member: Any) -> dict[str, str]:
+        """Return the annotations that a replica writes with its Lease."""
+        return annotations_of(max(0, member.epoch), int(TIMES.lease_duration))
+
+    def current(self, request: Any) -> Any:
+        """Return a request in the types of this version."""
+        return request
 
 
 class Violation(AssertionError):
@@ -54,11 +78,21 @@ class Server:
         obj["metadata"] |= {"uid": uid or f"uid-{self.version}", "resourceVersion": str(self.version)}
         return obj
 
-    def execute(self, request: Any, name: str, holder: str) -> Any:
-        answer = self._execute(request, name, holder)
+    def execute(self, request: Any, name: str, holder: str, annotations: dict[str, str]) -> Any:
+        answer = self._execute(request, name, holder, annotations)
         return answer if isinstance(answer, AioinformerError) else deepcopy(answer)
 
-    def _execute(self, request: Any, name: str, holder: str) -> Any:
+    def edit(self, name: str, seconds: int) -> None:
+        """Let a person write another duration into a Lease."""
+        self.leases[name]["spec"]["leaseDurationSeconds"] = seconds
+        self._renewed(self.leases[name])
+
+    def add_foreign(self, name: str) -> None:
+        """Let another program create a Lease, with the label of the ring."""
+        spec = {"holderIdentity": "another-program", "leaseDurationSeconds": 15}
+        self.leases[name] = self._stamped({"metadata": {"name": name}, "spec": spec})
+
+    def _execute(self, request: Any, name: str, holder: str, annotations: dict[str, str]) -> Any:
         missing, conflict = ApiError(404, "NotFound"), ApiError(409, "Conflict")
         missing.details = {"name": name}
         lease = self.leases.get(name)
@@ -70,8 +104,8 @@ class Server:
             case WriteLease(""):
                 if lease is not None:
                     return ApiError(409, "AlreadyExists")
-                spec = {"holderIdentity": holder, "leaseDurationSeconds": int(TIMES.lease_duration)}
-                self.leases[name] = self._stamped({"metadata": {"name": name}, "spec": spec})
+                metadata = {"name": name, "annotations": annotations}
+                self.leases[name] = self._stamped({"metadata": metadata, "spec": self._spec(holder)})
                 return self.leases[name]
             case ReadLease():
                 return missing if lease is None else lease
@@ -79,7 +113,11 @@ class Server:
                 if lease is None:
                     return missing
                 found = lease["metadata"]
-                return conflict if (found["uid"], found["resourceVersion"]) != (uid, version) else self._renewed(lease)
+                if (found["uid"], found["resourceVersion"]) != (uid, version):
+                    return conflict
+                found["annotations"] = annotations
+                lease["spec"] = self._spec(holder)
+                return self._renewed(lease)
             case DeleteLease(of, uid, version):
                 if of not in self.leases:
                     return missing
@@ -96,6 +134,10 @@ class Server:
                 return self.ring
         raise AssertionError(request)
 
+    def _spec(self, holder: str) -> dict[str, Any]:
+        seconds = int(TIMES.lease_duration)
+        return {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": str(self.version)}
+
     def _renewed(self, lease: dict[str, Any]) -> dict[str, Any]:
         return self._stamped(lease, lease["metadata"]["uid"])
 
@@ -103,9 +145,11 @@ class Server:
 class Replica:
     """One process: two loops over a `Member`, and work in its slots."""
 
-    def __init__(self, world: World, name: str, number: int) -> None:
+    def __init__(self, world: World, name: str, number: int, version: Version) -> None:
         self.world = world
-        self.member = Member(name, f"{name}_{number}", TIMES, Ring((Slot(),) * world.slots))
+        self.version = version
+        self.member: Any = version.member(name, f"{name}_{number}", world.slots)
+        self.wrong = world.random.uniform(-1, 1)
         self.offset = world.random.uniform(0, 1000)
         self.paused = self.dead = self.cut = self.blind = self.leaving = False
         self.stalled: list[Callable[[], None]] = []
@@ -173,6 +217,7 @@ class Replica:
             if self.leaving and not self.busy and not member.leaving:
                 member.leave()
             member.busy = set(self.busy)
+            member.wall = int(self.world.now + YEAR_2026 + self.wrong)
             write, due = member.next_write(self.clock)
             if write is not None:
                 sent = self.clock
@@ -214,7 +259,15 @@ class Replica:
 class World:
     """Replicas and faults. `run` raises `Violation`."""
 
-    def __init__(self, seed: int, *, slots: int = 64, faults: bool = True, latency: float = 0.02) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        slots: int = 64,
+        faults: bool = True,
+        latency: float = 0.02,
+        versions: Sequence[Version] = (Version(),),
+    ) -> None:
         self.random = random.Random(seed)
         self.seed = seed
         self.slots = slots
@@ -223,6 +276,11 @@ class World:
         self.down = False
         self.latency = latency
         self.faulty = faults
+        self.versions = versions
+        #: Leases of other programs.
+        self.foreign: set[str] = set()
+        #: Slot -> the highest token of an owner.
+        self.tokens: dict[int, int] = {}
         self.replicas: list[Replica] = []
         self.log: list[str] = []
         #: How often each slot has changed its owner.
@@ -254,6 +312,7 @@ class World:
         if self.faulty and self.random.random() < 0.01:
             there = self.random.uniform(0, 12)
         back = self.random.uniform(0.5, 1.5) * self.latency
+        annotations = replica.version.annotations(replica.member)
 
         def settle(answer: Any) -> None:
             if not settled[0]:
@@ -265,7 +324,8 @@ class World:
                 self.later(back, lambda: settle(TransportError("connection refused")))
                 return
             before = self.server.ring
-            answer = self.server.execute(request, replica.member.name, replica.member.holder)
+            member, version = replica.member, replica.version
+            answer = self.server.execute(version.current(request), member.name, member.holder, annotations)
             if self.server.ring is not before:
                 self.ring_changed()
             if not answer_lost:
@@ -299,6 +359,10 @@ class World:
                 raise Violation(f"{self.now:.2f} s: slots {sorted(both)} have the owners {_names(replica, other)}")
 
     def began(self, slot: int, replica: Replica) -> None:
+        token = replica.member.mine[slot].epoch
+        if token < self.tokens.get(slot, 0):
+            raise Violation(f"{self.now:.2f} s: the token of slot {slot} goes back to {token}")
+        self.tokens[slot] = token
         working = self._working.setdefault(slot, [])
         for other in working:
             if not other.dead and not other.paused and not other.was_paused:
@@ -324,7 +388,7 @@ class World:
 
     def add(self, name: str = "") -> Replica:
         number = len(self.replicas)
-        replica = Replica(self, name or f"ring-{number}", number)
+        replica = Replica(self, name or f"ring-{number}", number, self.random.choice(self.versions))
         self.replicas.append(replica)
         replica.expire()
         return replica
@@ -337,6 +401,8 @@ class World:
     def inject(self) -> Callable[[], None]:
         kinds = ["kill", "pause", "cut", "leave", "join", "restart", "server", "delete ring", "delete lease", "reset"]
         kinds += ["blind", "blind and delete ring"]
+        if len(self.versions) == 1:  # a former one believes what was edited
+            kinds += ["edit duration", "foreign lease", "replace all"]
         kind, replica = self.random.choice(kinds), self.random.choice(self.living())
         self.log.append(f"{self.now:.2f} s: {kind} {replica.member.name}")
         enough = len([each for each in self.living() if not each.leaving]) > 1
@@ -377,15 +443,28 @@ class World:
             self.server.ring = None
             self.ring_changed()
             if kind == "reset":
-                self.server.leases.clear()
-        elif kind == "delete lease" and self.server.leases:
-            del self.server.leases[self.random.choice(sorted(self.server.leases))]
+                self.server.leases = {name: each for name, each in self.server.leases.items() if name in self.foreign}
+        elif kind == "delete lease" and (names := sorted(self.server.leases.keys() - self.foreign)):
+            del self.server.leases[self.random.choice(names)]
+        elif kind == "edit duration" and (names := sorted(self.server.leases.keys() - self.foreign)):
+            self.server.edit(self.random.choice(names), self.random.choice((1, 20_000)))
+        elif kind == "foreign lease":
+            name = f"ring-{'x' * len(self.foreign)}foreign"
+            self.foreign.add(name)
+            self.server.add_foreign(name)
+        elif kind == "replace all" and len(self.living()) <= 8:
+            for each in self.living():
+                each.dead = True
+                self.later(self.random.uniform(0, 3), self.joins)
+            self.add()
+            self.server.ring = None
+            self.ring_changed()
         return lambda: None
 
 
-def run(seed: int, *, faults: int = 12) -> World:
+def run(seed: int, *, faults: int = 12, versions: Sequence[Version] = (Version(),)) -> World:
     """Run one world with random faults; then check that each slot gets an owner in time, and the ring is balanced."""
-    world = World(seed, slots=random.Random(seed).choice((16, 64, 64, 256)))
+    world = World(seed, slots=random.Random(seed).choice((16, 64, 64, 256)), versions=versions)
     for _ in range(world.random.choice((8, 20, 50) if seed % 25 == 0 else (2, 3, 3, 5, 8))):
         world.later(world.random.uniform(0, 3), world.joins)
     world.run_until(40)
@@ -417,7 +496,9 @@ def quiet(world: World) -> None:
     loads.update(dict.fromkeys(names, 0))
     if set(loads) != names or max(loads.values()) - min(loads.values()) > 1:
         raise Violation(f"the ring is not balanced: {loads}, members {names}")
-    if set(world.server.leases) != names:
+    if world.foreign - set(world.server.leases):
+        raise Violation(f"Leases of other programs are deleted: {world.foreign - set(world.server.leases)}")
+    if set(world.server.leases) - world.foreign != names:
         raise Violation(f"Leases of dead replicas are left: {set(world.server.leases) - names}")
     writes = world.server.ring_writes
     world.run_until(world.now + 60)

@@ -14,8 +14,8 @@ from aioinformer.ring.table import Entry, Ring, Slot, encode
 from tests.unit.ring.planted import PLANTED, Planted
 from tests.unit.ring.simulation import BOUND, Violation, World, quiet, run
 
-#: In which seeds a planted bug is looked for.
-SEEDS = range(1, 25)
+#: In which seeds a planted bug is looked for. The first one shows what few others show.
+SEEDS = (54, *range(1, 25))
 
 
 @pytest.mark.parametrize("seed", range(1, 26))

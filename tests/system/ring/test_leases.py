@@ -1,0 +1,104 @@
+"""Leases that a person or another program has touched, and what replicas say of them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.ring.leases import EPOCH, LABEL, SECONDS
+from tests.system.ring.replicas import Replica, ring_object, settled, until
+
+if TYPE_CHECKING:
+    from aioinformer.testing import ApiServer
+
+
+def lease(
+    name: str, holder: str, annotations: dict[str, str] | None = None, *, labelled: bool = True
+) -> dict[str, Any]:
+    metadata = {"name": name, "labels": {LABEL: "widgets"} if labelled else {}, "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3}}
+
+
+async def reported(server: ApiServer, reason: str) -> str:
+    """Wait for the Event with this reason, and return its message."""
+    found: list[str] = []
+
+    def look() -> list[str]:
+        found[:] = [each["message"] for each in server.list("events") if each.get("reason") == reason]
+        return found
+
+    await until(look)
+    return found[0]
+
+
+@pytest.mark.behaviour("C-138")
+@pytest.mark.parametrize("labelled", [False, True])
+async def test_lease_of_another_program_is_named_and_kept(
+    server: ApiServer, caplog: pytest.LogCaptureFixture, labelled: bool
+) -> None:
+    caplog.set_level(logging.INFO)
+    made = server.create("leases", lease("widgets-a", "another-program", labelled=labelled))
+    async with Replica(server, "a") as replica:
+        message = await reported(server, "LeaseOfAnother")
+        assert "default/widgets-a, held by another-program, is that of another program" in message
+        assert "another name with member=" in message
+        assert message in str(replica.manager.ready())
+        assert len([each for each in caplog.records if message in each.getMessage()]) == 1
+        reads = replica.transport.lease_requests
+        await until(lambda: replica.transport.lease_requests > reads + 30)
+        kept = server.get("leases", "widgets-a", "default")
+        assert kept["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+        server.delete("leases", "widgets-a", "default")
+        await until(lambda: settled(server, replica))
+
+
+@pytest.mark.behaviour("C-138")
+async def test_long_duration_is_named(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with Replica(server, "a") as replica:
+        await until(lambda: settled(server, replica))
+        server.create("leases", lease("widgets-z", "widgets-z_1", {SECONDS: "20000"}))
+        message = await reported(server, "LeaseTooLong")
+        assert (
+            "default/widgets-z, held by widgets-z_1, has a duration of 20000 s, more than 10 times the 3 s" in message
+        )
+        assert "delete the Lease" in message
+        assert message in str(replica.manager.ready())
+        assert len([each for each in caplog.records if message in each.getMessage()]) == 1
+        server.delete("leases", "widgets-z", "default")
+        await until(lambda: replica.manager.ready())
+
+
+@pytest.mark.behaviour("C-138")
+async def test_edited_duration_of_a_living_member_changes_nothing(server: ApiServer, shared: list[Replica]) -> None:
+    before = ring_object(server)["metadata"]["resourceVersion"]
+    for seconds in (1, 20_000):
+        for each in shared:
+            server.patch("leases", f"widgets-{each.name}", {"spec": {"leaseDurationSeconds": seconds}}, "default")
+    reads = [each.looks() for each in shared]
+    await until(lambda: all(each.looks() > read + 5 for each, read in zip(shared, reads, strict=True)))
+    assert ring_object(server)["metadata"]["resourceVersion"] == before
+    assert all(each.manager.ready() for each in shared)
+
+
+async def test_members_write_their_epoch_and_the_next_ring_begins_above_it(
+    server: ApiServer, replicas: list[Replica]
+) -> None:
+    first, second, _ = replicas
+    await first.start()
+    await until(lambda: settled(server, first))
+    epoch = first.ring["epoch"]
+
+    def written() -> bool:
+        annotations = server.get("leases", "widgets-a", "default")["metadata"]["annotations"]
+        return bool(annotations[EPOCH] == str(epoch) and annotations[SECONDS] == "3")
+
+    await until(written)
+    await first.stop()
+    server.delete("configmaps", "widgets-ring", "default")
+    server.create("leases", lease("widgets-dead", "widgets-dead_1", {EPOCH: str(2**50)}))
+    await second.start()
+    await until(lambda: settled(server, second))
+    assert second.ring["epoch"] > 2**50
