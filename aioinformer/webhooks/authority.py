@@ -20,6 +20,8 @@ from aioinformer.transport.auth.secret import PrivateDict, Secret
 _LIFETIME: Final = timedelta(days=365)
 #: Certificates begin before now, for API servers whose clock is late.
 _SKEW: Final = timedelta(hours=1)
+#: How long a former CA stays trusted: by then, each replica has noticed the new one.
+_FORMER: Final = timedelta(minutes=10)
 #: A CA is replaced when so much of its time is over.
 _RENEWED: Final = 2 / 3
 _USAGES: Final = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
@@ -39,6 +41,11 @@ class Authority(NamedTuple):
         begin, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
         return begin + (end - begin) * _RENEWED
 
+    def bundle(self, now: datetime) -> bytes:
+        """Return what clients must trust of a CA that `make` has made: for ten minutes, also the former one."""
+        made = self.certificate.not_valid_before_utc + _SKEW
+        return self.trusted if now < made + _FORMER else self.certificate.public_bytes(Encoding.PEM)
+
     def data(self) -> PrivateDict:
         """Return the data of the Secret that keeps the CA; as JSON, bytes are base64."""
         return PrivateDict({"tls.crt": self.trusted, "tls.key": _pem(self.key).text.encode()})
@@ -50,7 +57,7 @@ class Authority(NamedTuple):
 
 
 def make(name: str, now: datetime, former: Authority | None) -> Authority:
-    """Return a new CA. That which it replaces stays trusted."""
+    """Return a new CA. That which it replaces stays trusted for a while, see `Authority.bundle`."""
     certificate, key = _signed(name, now)
     trusted = [certificate] if former is None else [certificate, former.certificate]
     return Authority(certificate, key, b"".join(each.public_bytes(Encoding.PEM) for each in trusted))

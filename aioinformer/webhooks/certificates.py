@@ -1,8 +1,9 @@
 """The certificate that a manager serves its webhooks with, and the CA that the API server must trust for it.
 
 An own CA is in a Secret, so that all replicas have the same one; each of them issues a certificate for itself. A CA is
-replaced when two thirds of its time are over, by the replica that notices it first. The Secret then has both CAs as
-trusted, and each replica goes on with its old certificate until the API server has had time to trust the new one.
+replaced when two thirds of its time are over, or if the Secret is deleted, by the replica that notices it first. The
+Secret then has both CAs as trusted, and each replica goes on with its old certificate until the API server has had time
+to trust the new one. Ten minutes later, the new one alone is trusted.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Certificates:
         self._now = now
         #: What the certificate in the context was made of.
         self._loaded: Any = None
+        #: The CA that was read last: it stays trusted for a while if somebody deletes the Secret.
+        self._known: Authority | None = None
 
     async def refresh(self) -> None:
         """Load a certificate that is valid, if another one is loaded, and let the configurations trust its CA.
@@ -62,8 +65,9 @@ class Certificates:
                 self._load(Secret("\n".join(part.text for part in parts)), f"{self._server.files}: tls.crt and tls.key")
                 self._loaded = parts
             return
-        authority = await on_error(self._authority, _is_raced, DEFAULT_RETRY)
-        changed = [await self._trust(resource, authority.trusted) for resource in CONFIGURATIONS.values()]
+        authority, trusted = await on_error(self._authority, _is_raced, DEFAULT_RETRY)
+        self._known = authority
+        changed = [await self._trust(resource, trusted) for resource in CONFIGURATIONS.values()]
         if self._loaded is None or (self._loaded != authority.certificate and not any(changed)):
             names = (*self._server.dns_names, *self._server.hosts)
             self._load(authority.issue(names, self._now()), "the new certificate")
@@ -78,8 +82,8 @@ class Certificates:
                 except (OSError, ValueError) as error:
                     raise UsageError(f"{what}: {getattr(error, 'reason', '') or error}") from None
 
-    async def _authority(self) -> Authority:
-        """Return the CA in the Secret, after making or replacing it if need be."""
+    async def _authority(self) -> tuple[Authority, bytes]:
+        """Return the CA in the Secret, after making or replacing it if need be, and what clients must trust, in PEM."""
         from aioinformer.webhooks import authority
 
         server, now = self._server, self._now()
@@ -95,15 +99,15 @@ class Certificates:
             is_own = known.certificate.subject.rfc4514_string() == f"CN={name}"
             end = known.certificate.not_valid_after_utc
             if now < (known.renewal if is_own else end):
-                return known
+                return known, known.bundle(now) if is_own else known.trusted
             if not is_own:
                 raise UsageError(f"{where} has a CA of others, which ended at {end}; replace it")
-        made = authority.make(name, now, known)
+        made = authority.make(name, now, known or self._known)
         metadata = {"name": server.secret, "namespace": server.namespace}
         body = {"metadata": metadata, "type": "Opaque", **stored, "data": PrivateDict({**data, **made.data()})}
         await (secrets.create if found is None else secrets.replace)(PrivateDict(body))
         _log.info("%s has a new CA, until %s", where, made.certificate.not_valid_after_utc)
-        return made
+        return made, made.bundle(now)
 
     async def _trust(self, resource: Resource[Any], trusted: bytes) -> bool:
         """Set `caBundle` of the webhooks of this server; return whether it was another one."""

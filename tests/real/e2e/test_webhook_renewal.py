@@ -70,6 +70,33 @@ async def test_webhooks_are_called_through_the_renewal(cluster: RealCluster, mon
             await _go_through(client, replicas, resource, body)
 
 
+@pytest.mark.behaviour("C-132")
+async def test_deleted_ca_refuses_no_review(cluster: RealCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_INTERVAL", 1.0)
+    monkeypatch.setattr(server, "_RETRY", 0.2)
+    async with AsyncExitStack() as stack:
+        transport = (await stack.enter_async_context(await connect(kubeconfig=cluster.kubeconfig))).transport
+        made = await Client(transport).core.v1.namespaces.create({"metadata": {"generateName": "renewal-"}})
+        client = Client(transport, namespace=made.metadata.name, field_manager="tests")
+        replicas = [Replica(client), Replica(client)]
+        for each in replicas:
+            await stack.enter_async_context(each.manager)
+        resource, body = await _registered(client, replicas)
+        stack.push_async_callback(resource.delete, body["metadata"]["name"])
+        async with asyncio.timeout(60):
+            await _until_called(client, replicas)
+            name = body["metadata"]["name"]
+            before = [await each.certificate() for each in replicas]
+            await client.resource(core_v1.SECRETS).delete("hooks-webhook-ca")
+            dry, path = client.with_options(dry_run=True, retry=False).resource(MAPS), 0
+            while {*before} & {await each.certificate() for each in replicas} or path < 10:
+                path += 1
+                await _called_anew(resource, name, replicas, path)
+                await dry.create({"metadata": {"name": "probe"}})
+                await asyncio.sleep(0.2)
+            assert len(await _trusted(resource, name)) == 2
+
+
 async def _registered(client: Client, replicas: list[Replica]) -> tuple[Any, dict[str, Any]]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
     selector = {"matchLabels": {"kubernetes.io/metadata.name": client.namespace}}
@@ -83,25 +110,15 @@ async def _registered(client: Client, replicas: list[Replica]) -> tuple[Any, dic
 
 async def _go_through(client: Client, replicas: list[Replica], resource: Any, body: dict[str, Any]) -> None:
     dry = client.with_options(dry_run=True, retry=False).resource(MAPS)
-    while not all(each.calls for each in replicas):
-        try:
-            await dry.create({"metadata": {"name": "probe"}})
-        except ApiError as error:
-            assert "failed calling webhook" in str(error)  # noqa: PT017 - there is no CA in the configuration yet
-        await asyncio.sleep(0.1)
+    await _until_called(client, replicas)
     name = body["metadata"]["name"]
     [first] = await _trusted(resource, name)
     end = first.not_valid_after_utc + timedelta(seconds=2)
     before = [await each.certificate() for each in replicas]
     known, path = {first}, 0
     while datetime.now(UTC) < end:
-        # A new URL makes the API server open new connections, which have the certificate of now.
         path += 1
-        urls = [
-            {"op": "replace", "path": f"/webhooks/{at}/clientConfig/url", "value": each.url(f"path{path}")}
-            for at, each in enumerate(replicas)
-        ]
-        await resource.patch(name, urls, type="json")
+        await _called_anew(resource, name, replicas, path)
         for _ in range(5):
             await dry.create({"metadata": {"name": "probe"}})
             await asyncio.sleep(0.1)
@@ -112,6 +129,25 @@ async def _go_through(client: Client, replicas: list[Replica], resource: Any, bo
     for _ in range(5):
         await dry.create({"metadata": {"name": "probe"}})
     assert [each.calls - count for each, count in zip(replicas, counts, strict=True)] == [5, 5]
+
+
+async def _until_called(client: Client, replicas: list[Replica]) -> None:
+    dry = client.with_options(dry_run=True, retry=False).resource(MAPS)
+    while not all(each.calls for each in replicas):
+        try:
+            await dry.create({"metadata": {"name": "probe"}})
+        except ApiError as error:
+            assert "failed calling webhook" in str(error)  # noqa: PT017 - there is no CA in the configuration yet
+        await asyncio.sleep(0.1)
+
+
+async def _called_anew(resource: Any, name: str, replicas: list[Replica], path: int) -> None:
+    """Let the API server open new connections, which have the certificate of now, by new URLs."""
+    urls = [
+        {"op": "replace", "path": f"/webhooks/{at}/clientConfig/url", "value": each.url(f"path{path}")}
+        for at, each in enumerate(replicas)
+    ]
+    await resource.patch(name, urls, type="json")
 
 
 async def _trusted(resource: Any, name: str) -> list[Any]:

@@ -193,6 +193,51 @@ async def test_ca_is_renewed_while_serving(api_server: ApiServer, client: Client
 
 
 @pytest.mark.behaviour("C-132")
+async def test_former_ca_of_a_deleted_secret_is_trusted_for_ten_minutes(api_server: ApiServer, client: Client) -> None:
+    time = datetime.now(UTC)
+    replicas = [Certificates(OURS, client, lambda: time) for _ in range(2)]
+    for each in replicas:
+        await each.refresh()
+    former = bundles(api_server)[0]
+    api_server.delete("secrets", "widgets-webhook-ca", "shop")
+    for each in [*replicas, *replicas]:
+        await each.refresh()
+        both = bundles(api_server)[0]
+        assert all(certificate(one.context, both) for one in replicas)
+    assert both != former
+    assert both.endswith(former)
+    new = both.removesuffix(former)
+    assert all(certificate(one.context, new) for one in replicas)
+    time += timedelta(minutes=9)
+    await replicas[0].refresh()
+    assert bundles(api_server)[0] == both
+    time += timedelta(minutes=2)
+    for each in replicas:
+        await each.refresh()
+        assert bundles(api_server)[0] == new
+    assert all(certificate(one.context, new) for one in replicas)
+
+
+@pytest.mark.behaviour("C-132")
+async def test_leaked_ca_is_distrusted_at_once(api_server: ApiServer, client: Client) -> None:
+    import trustme
+
+    replica = Certificates(OURS, client)
+    await replica.refresh()
+    leaked = bundles(api_server)[0]
+    mine = trustme.CA()
+    secret = api_server.get("secrets", "widgets-webhook-ca", "shop")
+    for name, pem in (("tls.crt", mine.cert_pem), ("tls.key", mine.private_key_pem)):
+        secret["data"][name] = base64.b64encode(pem.bytes()).decode()
+    api_server.update("secrets", secret)
+    await replica.refresh()
+    assert bundles(api_server)[0] == mine.cert_pem.bytes().decode()
+    api_server.delete("secrets", "widgets-webhook-ca", "shop")
+    await replica.refresh()
+    assert leaked not in bundles(api_server)[0]
+
+
+@pytest.mark.behaviour("C-132")
 async def test_certificate_stays_while_the_configurations_are_not_served(api_server: ApiServer, client: Client) -> None:
     time = datetime.now(UTC) - timedelta(days=250)
     served = Certificates(OURS, client, lambda: time)
