@@ -152,7 +152,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.handlers": {
         "handlers.coalescing": "CoalescingHandler",
-        "handlers.names": "HandlerCall HandlerError",
+        "handlers.calls": "HandlerCall HandlerError",
         "handlers.notifications": "FilteringResourceEventHandler ResourceEventHandlerDetailedFuncs",
         "handlers.registration": "HandlerRegistration",
         "handlers.synctrack": "AsyncTracker Lazy SingleFileTracker",

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from aioinformer.handlers.few_lines import FewLines
+from aioinformer.handlers.handler_lines import HandlerLines
 from aioinformer.handlers.notifications import AddNotification
-from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from aioinformer.handlers.notifications import Notification
 
 T = TypeVar("T")
-
-_log = get_logger("aioinformer.handlers")
 
 #: A backlog of this many notifications in later batches is logged, and again each time it doubles.
 _BACKLOG: Final = 10_000
@@ -87,7 +84,7 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
     initial: int = 0
     limit: int = msgspec.field(default_factory=lambda: _BACKLOG)
     growth: tuple[float, int, int] | None = None
-    lines: FewLines = msgspec.field(default_factory=lambda: FewLines(_log))
+    lines: HandlerLines = msgspec.field(default_factory=HandlerLines)
 
     @property
     def behind(self) -> int:

@@ -21,7 +21,8 @@ from typing import Any, Final, Self
 
 from aioinformer.concurrency import IN_HANDLER, Owner, is_ending
 from aioinformer.errors import USER_ERRORS
-from aioinformer.handlers.names import HandlerCall, HandlerNames, key_of
+from aioinformer.handlers.calls import HandlerCall, HandlerNames, key_of
+from aioinformer.handlers.handler_lines import HandlerLines
 from aioinformer.handlers.notifications import (
     AddNotification,
     DeleteNotification,
@@ -30,7 +31,6 @@ from aioinformer.handlers.notifications import (
     UpdateNotification,
     delivery_to,
 )
-from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.resources.keys import DeletedFinalStateUnknown, deletion_handling_meta_namespace_key_func
 
@@ -69,7 +69,7 @@ class CoalescingHandler(HandlerWrapper):
         self._functions = HandlerNames(handler)
         self.name = f"coalescing handler ({self._functions})"
         self._stalls = Stalls(self.name)
-        self._overdue = OverdueCalls(lambda: (self,))
+        self._lines = HandlerLines(lambda: (self,))
         #: The notification of the last call.
         self._current: Notification[Any] | None = None
         self.call_began: float | None = None
@@ -128,7 +128,7 @@ class CoalescingHandler(HandlerWrapper):
                     await self._call(key, self._pending.pop(key)[0])
                     await asyncio.sleep(0)
         finally:
-            self._overdue.close()
+            self._lines.close()
 
     async def __aenter__(self) -> Self:
         self._owner.start(self.run, self.name)
@@ -163,8 +163,8 @@ class CoalescingHandler(HandlerWrapper):
     async def _call(self, key: str, notification: Notification[Any]) -> None:
         task = asyncio.current_task()
         self._current, self.call_began = notification, asyncio.get_running_loop().time()
-        if not self._overdue.armed:
-            self._overdue.arm()
+        if not self._lines.armed:
+            self._lines.arm()
         try:
             result = self._deliver(notification)
             if inspect.isawaitable(result):

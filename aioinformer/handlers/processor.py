@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aioinformer.handlers.backlog import Batch
-from aioinformer.handlers.few_lines import FewLines
-from aioinformer.handlers.overdue import OverdueCalls
+from aioinformer.handlers.handler_lines import HandlerLines
 from aioinformer.handlers.turns import Turns
 from aioinformer.logs import get_logger
 
@@ -46,7 +45,6 @@ class SharedProcessor(Generic[T]):
         "_lines",
         "_missed",
         "_outbox",
-        "_overdue",
         "_syncs",
         "_tasks",
         "_turns",
@@ -71,8 +69,7 @@ class SharedProcessor(Generic[T]):
         #: Batches that could not be enqueued because memory ran out.
         self._missed: list[tuple[ProcessorListener[T], Batch[T]]] = []
         self._tasks: asyncio.TaskGroup | None = None
-        self._overdue = OverdueCalls(self._running)
-        self._lines = FewLines(_log)
+        self._lines = HandlerLines(self._running)
         self._turns = Turns(self.listeners)
 
     def _running(self) -> tuple[ProcessorListener[T], ...]:
@@ -131,9 +128,8 @@ class SharedProcessor(Generic[T]):
         """Add a listener; it receives the batches from now on."""
         self.listeners.append(listener)
         listener.turns = self._turns
-        listener.overdue = self._overdue
         listener.backlog.lines = self._lines
-        listener.on_error = self._count_error
+        listener.calls.on_error = self._count_error
         listener.on_crash = lambda error: self.on_crash(error)
         if self._tasks is not None:
             listener.start(self._tasks)
@@ -172,7 +168,6 @@ class SharedProcessor(Generic[T]):
         try:
             await self._stop(self._running(), grace)
         finally:
-            self._overdue.close()
             self._lines.close()
 
     async def _stop(self, listeners: Collection[ProcessorListener[T]], grace: float) -> None:

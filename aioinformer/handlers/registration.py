@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.handlers.backlog import Batch
+from aioinformer.handlers.calls import HandlerCall, HandlerError, HandlerNames
 from aioinformer.handlers.listener import ProcessorListener
-from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames
 from aioinformer.handlers.notifications import AddNotification, delivery_to
 from aioinformer.handlers.resync import ResyncPeriods, ResyncSchedule
 
@@ -41,12 +41,12 @@ class HandlerRegistration(Generic[T]):
     @property
     def errors(self) -> int:
         """How often the handler raised."""
-        return self._listener.errors
+        return self._listener.calls.errors
 
     @property
     def last_error(self) -> HandlerError | None:
         """The handler's last exception: type, place, key and time, without the message; None if there was none."""
-        return self._listener.last_error
+        return self._listener.calls.last_error
 
     @property
     def pending(self) -> int:
@@ -61,7 +61,7 @@ class HandlerRegistration(Generic[T]):
     @property
     def longest_call(self) -> float:
         """The duration of the longest completed call in seconds, awaiting included."""
-        return self._listener.longest_call
+        return self._listener.calls.longest
 
     @property
     def current(self) -> HandlerCall | None:
@@ -70,7 +70,7 @@ class HandlerRegistration(Generic[T]):
 
     def count_error(self) -> None:
         """Count an error of the handler that it has handled itself, for snapshots and metrics."""
-        self._listener.count_error()
+        self._listener.calls.count_error()
 
     def call_at_once(self) -> None:
         """Call the handler in the step that changes the cache, if few changes come and none waits.

@@ -137,7 +137,7 @@ class CacheController:
         queue, flush, slicer = self._config.queue, self._config.flush, Slicer()
         while True:
             try:
-                async with queue.batch(self._process_few) as batch:
+                async with queue.batch(self._process_for_producer) as batch:
                     # A batch of one item, the most frequent by far, needs no slices.
                     began, sliced = perf_counter(), batch.size > 1
                     if sliced and batch.waited:
@@ -162,7 +162,7 @@ class CacheController:
                 self._fail(error)
                 await asyncio.sleep(_PAUSE)
 
-    def _process_few(self, steps: Iterable[Step[Record]]) -> None:
+    def _process_for_producer(self, steps: Iterable[Step[Record]]) -> None:
         """Process a few items in the step that enqueued them, while the process loop waits."""
         began = perf_counter()
         try:

@@ -214,15 +214,15 @@ def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], versi
 
 def handler_snapshot(listener: ProcessorListener[Any]) -> HandlerSnapshot:
     """Return the state of a handler."""
-    error, call = listener.last_error, listener.call()
+    error, call = listener.calls.last_error, listener.call()
     return {
         "name": listener.name,
         "synced": bool(listener.synced),
         "pending": listener.pending,
         "calls": listener.backlog.calls,
-        "errors": listener.errors,
+        "errors": listener.calls.errors,
         "last_error": None if error is None else {"error": error.error, "key": error.key, "time": error.time},
-        "longest_call": listener.longest_call,
+        "longest_call": listener.calls.longest,
         "current": None
         if call is None
         else {"function": call.function, "key": call.key, "since": call.since, "seconds": call.seconds},

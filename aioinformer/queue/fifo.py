@@ -4,8 +4,9 @@ One `asyncio.Condition` guards the state. `apply` takes it once for everything t
 everything that waits. It stays locked while the consumer processes a batch: a relist that computes deletions from what
 the consumer knows sees either all of a batch or nothing of it.
 
-A consumer that waits may be passed a few changes in the step that enqueues them. Waking its task would take another
-turn of the event loop, which costs as much as processing an event. No other task has a turn meanwhile.
+The producer calls a consumer that waits, with a few changes, in the step that enqueues them. Waking the consumer's task
+would take another turn of the event loop: an event that comes alone would cost 30 % more (52 instead of 40 us, measured
+from a chunk of 3 KB to the call of the handler). No other task has a turn meanwhile.
 
 Work that takes long is a generator, so that the event loop gets a turn between any two steps.
 """
@@ -36,8 +37,8 @@ PopProcessFunc: TypeAlias = Callable[[Deltas[T], bool], Any]
 #: A step of a batch: deltas to process and whether they belong to the initial list, or None where the event loop may
 #: get a turn.
 Step: TypeAlias = tuple[Deltas[T], bool] | None
-#: Takes the steps of a few changes.
-ProcessFew: TypeAlias = Callable[[Iterable[Step[T]]], None]
+#: Takes the steps of a few changes, called by the producer.
+ProducerCalls: TypeAlias = Callable[[Iterable[Step[T]]], None]
 
 
 class Queue(Protocol[T]):
@@ -55,7 +56,7 @@ class Queue(Protocol[T]):
     async def resync(self) -> None:
         """Enqueue everything that the consumer knows once more."""
 
-    def batch(self, process_few: ProcessFew[T] | None = ...) -> Batch[T]:
+    def batch(self, producer_calls: ProducerCalls[T] | None = ...) -> Batch[T]:
         """Return a context in which everything that waits can be processed."""
 
     @property
@@ -107,8 +108,8 @@ class FIFO(ABC, Generic[T, P]):
         self._populated_in_part = False
         #: How many items of the first population wait.
         self._initial = 0
-        #: Of a consumer that waits and can be passed a few changes.
-        self._process_few: ProcessFew[T] | None = None
+        #: Of a consumer that waits and that the producer may call.
+        self._producer_calls: ProducerCalls[T] | None = None
 
     # What the reflector does.
 
@@ -131,8 +132,8 @@ class FIFO(ABC, Generic[T, P]):
             deltas: of any keys.
             version: of the collection after them; the consumer reaches it when it has processed them all.
         """
-        process_few = self._process_few
-        if process_few is None or self._line or self._news or self._condition.locked():
+        producer_calls = self._producer_calls
+        if producer_calls is None or self._line or self._news or self._condition.locked():
             await self._enqueue(deltas, version)
             return
         # The consumer waits, and no other task runs before the end of this step: the lock need not be taken.
@@ -142,7 +143,7 @@ class FIFO(ABC, Generic[T, P]):
                 # Not a list: what is not processed, because memory runs out, must stay in the line.
                 steps = self._popping()
                 try:  # `closing` is three more calls on the way of each event
-                    process_few(steps)
+                    producer_calls(steps)
                 finally:
                     steps.close()
         finally:
@@ -200,18 +201,18 @@ class FIFO(ABC, Generic[T, P]):
                         process(*step)
             return popped[0]
 
-    def batch(self, process_few: ProcessFew[T] | None = None) -> Batch[T]:
+    def batch(self, producer_calls: ProducerCalls[T] | None = None) -> Batch[T]:
         """Return a context in which everything that waits can be processed; entering it waits for something.
 
         Args:
-            process_few: processes a few changes in one step. While the consumer waits to enter the context, this is
-                called with the changes of each `apply` that brings no more than a few, and the consumer waits on.
+            producer_calls: processes a few changes in one step. While the consumer waits to enter the context, `apply`
+                calls this if it brings no more than a few changes, and the consumer waits on.
                 `apply` raises what it raises. What it has not iterated over then waits for the next batch.
 
         Raises:
             FIFOClosed: on entering it, if the queue is closed and empty.
         """
-        return Batch(self, process_few)
+        return Batch(self, producer_calls)
 
     def mark_incomplete(self, *, initial: bool) -> None:
         """Note that something popped was not processed: no version is reached until the next replacement.
@@ -311,11 +312,11 @@ class Batch(Generic[T]):
         waited: whether entering the context waited, so that other tasks had a turn.
     """
 
-    __slots__ = ("_process_few", "_queue", "_steps", "size", "waited")
+    __slots__ = ("_producer_calls", "_queue", "_steps", "size", "waited")
 
-    def __init__(self, queue: FIFO[T, Any], process_few: ProcessFew[T] | None = None) -> None:
+    def __init__(self, queue: FIFO[T, Any], producer_calls: ProducerCalls[T] | None = None) -> None:
         self._queue = queue
-        self._process_few = process_few
+        self._producer_calls = producer_calls
         self._steps: Generator[Step[T]] | None = None
         self.size = 0
         self.waited = False
@@ -326,13 +327,13 @@ class Batch(Generic[T]):
         try:
             while not (queue._line or queue._news):
                 self.waited = True
-                queue._process_few = self._process_few
+                queue._producer_calls = self._producer_calls
                 await queue._wait()
         except BaseException:
             queue._condition.release()
             raise
         finally:
-            queue._process_few = None
+            queue._producer_calls = None
         self.size = len(queue._line)
         return self
 

@@ -11,8 +11,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from time import monotonic, time
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aioinformer.cache.objects.record import Decode, Record, decode_record
 from aioinformer.concurrency import TaskGroup, is_cancelled, shielded
@@ -298,21 +297,14 @@ class Reflector:
             if self._processing_error is not None:
                 return
         responses = self._responses
-        result = await responses.read(step)
-        if result is None:
-            return
-        if type(result) is not GeneratorType:
-            await self._receive(cast("Answer", result))
-            return
         clock = asyncio.get_running_loop().time
         first = True
-        for answer in result:
+        for answer in await responses.read(step):
             if not first:
                 await asyncio.sleep(0)
                 if not isinstance(self._protocol.next_step(clock()), Read):
                     break  # the protocol does not read the rest of this response
             first = False
-            responses.silent_for = 0.0
             await self._receive(answer)
             if (
                 type(answer) is Listed
@@ -320,8 +312,6 @@ class Reflector:
                 and (ahead := self._protocol.next_page_request(responses.next_page))
             ):
                 self._requests.start(ahead, self._tasks)
-        if first and (late := responses.check_silence(step)) is not None:
-            await self._receive(late)
 
     async def _receive(self, answer: Answer) -> None:
         self._recorder.record_answer(answer)

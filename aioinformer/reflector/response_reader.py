@@ -38,7 +38,7 @@ from aioinformer.reflector.watch_decoder import decode_deep_event, decode_lines,
 from aioinformer.transport.list_parser import ListParser, status_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.reflector.listwatch import Prefetcher
@@ -271,7 +271,7 @@ class Responses:
 
     Attributes:
         last_event: when the server last sent data, in seconds since the epoch; None if it has not sent any.
-        silent_for: for how many seconds the response has brought no complete item or event; the reflector resets it.
+        silent_for: for how many seconds the response has brought no complete item or event.
     """
 
     def __init__(self, requests: Prefetcher, decoder: RecordDecoder, options: ReflectorOptions, name: str) -> None:
@@ -307,8 +307,8 @@ class Responses:
         response = self._requests.request(step.options, tasks, step.patience)
         return await self._receive_head(response, step.patience, Pending())
 
-    async def read(self, step: Read) -> Answer | Iterator[Answer] | None:
-        """Wait for the next chunk and return its answers, or a single answer; None if the wait was interrupted."""
+    async def read(self, step: Read) -> Iterable[Answer]:
+        """Wait for the next chunk and return its answers, which are made while you iterate; none if interrupted."""
         clock = asyncio.get_running_loop().time
         begin = clock()
         patience = step.silence
@@ -316,33 +316,40 @@ class Responses:
             patience = self._patience(step, begin)
         reader = self._reader
         if reader is None:
-            return await self._receive_head(self._requests.response(patience), patience, self._late(step, begin))
+            head = await self._receive_head(self._requests.response(patience), patience, self._late(step, begin))
+            return () if head is None else (head,)
         try:
             with self._alarm.at(None if patience is None else begin + patience):
                 chunk = await anext(reader.chunks, None)
         except TimeoutError:
             if self._alarm.interrupted:
-                return None
+                return ()
             late = self._late(step, begin)
             self.silent_for = 0.0
-            return late
+            return (late,)
         except (TransportError, DecodeError) as error:
-            return Failed(error)
+            return (Failed(error),)
         except (Exception, asyncio.CancelledError) as error:
-            return Failed(self._as_transport_error("the response could not be read", error))
+            return (Failed(self._as_transport_error("the response could not be read", error)),)
         if chunk is not None:
             self.last_event = time()
         self.silent_for += clock() - begin
-        return reader.parse(chunk, initial=step.initial)
+        return self._answers_of(reader.parse(chunk, initial=step.initial), step)
 
-    def check_silence(self, step: Read) -> Answer | None:
-        """Return the answer to report after bytes that completed no item or event: they must not be read for ever."""
-        if step.until is not None and asyncio.get_running_loop().time() >= step.until:
-            return Elapsed()
-        if step.silence is not None and self.silent_for >= step.silence:
+    def _answers_of(self, parsed: Iterator[Answer], step: Read) -> Iterator[Answer]:
+        """Yield the answers of a chunk. Bytes that complete no item or event must not be read for ever."""
+        complete = False
+        for answer in parsed:
+            complete = True
             self.silent_for = 0.0
-            return Idled(step.silence)
-        return None
+            yield answer
+        if complete:
+            return
+        if step.until is not None and asyncio.get_running_loop().time() >= step.until:
+            yield Elapsed()
+        elif step.silence is not None and self.silent_for >= step.silence:
+            self.silent_for = 0.0
+            yield Idled(step.silence)
 
     def interrupt(self) -> None:
         """End the wait in progress, if any."""

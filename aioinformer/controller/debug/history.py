@@ -19,7 +19,7 @@ import msgspec
 from aioinformer.cache.objects.views import View
 from aioinformer.controller.inputs.content import json_of
 from aioinformer.errors import USER_ERRORS
-from aioinformer.handlers.names import key_of
+from aioinformer.handlers.calls import key_of
 from aioinformer.handlers.notifications import AddNotification, UpdateNotification
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import DeletedFinalStateUnknown

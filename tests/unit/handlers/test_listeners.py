@@ -128,7 +128,7 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
         for handler, listener in handlers:
             assert handler.told == handler.given
             assert listener.pending == 0
-            assert listener.errors == (len(handler.told) // handler.fails if handler.fails else 0)
+            assert listener.calls.errors == (len(handler.told) // handler.fails if handler.fails else 0)
             assert bool(listener.synced) == synced
             listener.stop()
         for handler, listener in gone:

@@ -236,11 +236,11 @@ class Consumer:
 
     async def run(self) -> None:
         while True:
-            async with self.queue.batch(self.process_few) as batch:
+            async with self.queue.batch(self.process_for_producer) as batch:
                 self.woken.append(self.names(batch))
                 await self.pause.wait()
 
-    def process_few(self, steps: Iterable[Step[Any]]) -> None:
+    def process_for_producer(self, steps: Iterable[Step[Any]]) -> None:
         names = self.names(steps)
         self.few.append((names, self.queue.version))
         if self.error is not None:

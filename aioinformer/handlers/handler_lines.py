@@ -1,12 +1,17 @@
-"""Log handler calls that do not return: after 30 s, and then once a minute.
+"""The log lines about the handlers of one informer that need more than one of them, or a timer.
 
-One timer serves all handlers of an informer. It is armed when a batch begins, not for each call. It is not armed again
-when no handler is busy, so an idle informer never wakes the loop.
+A call that does not return is logged after 30 s, and then once a minute. One timer serves all handlers. It is armed
+when a batch begins, not for each call. It is not armed again when no handler is busy, so an idle informer never wakes
+the loop.
+
+Of lines that many handlers cause at the same time, the first ones are logged, and then how many more there are: a
+hundred handlers may fall behind together, and for the same reason.
 """
 
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from aioinformer.logs import get_logger
@@ -14,7 +19,7 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from aioinformer.handlers.names import HandlerCall
+    from aioinformer.handlers.calls import HandlerCall
 
 _log = get_logger("aioinformer.handlers")
 
@@ -24,6 +29,9 @@ OVERDUE: Final = 30.0
 AGAIN: Final = 60.0
 #: Event loops may run timers early, by up to the resolution of their clock.
 _EARLY: Final = 0.001
+#: The lines of so many handlers are logged within `_WHILE` seconds after the first one.
+_HANDLERS: Final = 3
+_WHILE: Final = 10.0
 
 
 class Caller(Protocol):
@@ -48,36 +56,62 @@ class Caller(Protocol):
         """Return the running call."""
 
 
-class OverdueCalls:
-    """Logs the overdue calls of one informer's handlers.
+class HandlerLines:
+    """Logs about the handlers of one informer.
 
     Args:
-        callers: returns the callers to check.
+        callers: returns the callers whose calls may be overdue.
 
     Attributes:
-        armed: whether the timer is set.
+        armed: whether overdue calls are being checked.
     """
 
-    __slots__ = ("_callers", "_quiet_until", "_timer", "armed")
+    __slots__ = ("_callers", "_kinds", "_quiet_until", "_timer", "armed")
 
-    def __init__(self, callers: Callable[[], Iterable[Caller]]) -> None:
+    def __init__(self, callers: Callable[[], Iterable[Caller]] = lambda: ()) -> None:
         self.armed = False
         self._callers = callers
         self._timer: asyncio.TimerHandle | None = None
         #: When to log an overdue call of each busy caller again.
         self._quiet_until: dict[Caller, float] = {}
+        #: By kind of line: the listeners in the order of their lines, and what ends the period.
+        self._kinds: dict[str, tuple[dict[str, None], asyncio.TimerHandle]] = {}
 
     def arm(self) -> None:
         """Check the calls in 30 s, since a handler begins to work."""
         self.armed = True
         self._set(OVERDUE)
 
+    def warning(self, what: str, message: str, name: str, *arguments: object) -> None:
+        """Log that a handler does something, or count it if three others of its informer have just done so.
+
+        Args:
+            what: for the line with the number, such as "fall behind".
+            message: of the line; the name is its first argument.
+            name: of the listener.
+        """
+        if (kind := self._kinds.get(what)) is None:
+            kind = self._kinds[what] = {}, asyncio.get_running_loop().call_later(_WHILE, self._end, what)
+        names, _ = kind
+        names[name] = None
+        if name in islice(names, _HANDLERS):
+            _log.warning(message, name, *arguments)
+
     def close(self) -> None:
-        """Cancel the timer."""
+        """Log what was counted. Nothing is left on the loop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self.armed = False
+        for what, (_, timer) in list(self._kinds.items()):
+            timer.cancel()
+            self._end(what)
+
+    def _end(self, what: str) -> None:
+        names, _ = self._kinds.pop(what)
+        if len(names) > _HANDLERS:
+            message = "beside %s, %d more handlers of its informer %s; the snapshot has each of them"
+            _log.warning(message, next(iter(names)), len(names) - 1, what)
 
     def _set(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
