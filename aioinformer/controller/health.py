@@ -113,6 +113,8 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
     """
     limit = float("inf") if max_staleness is None else max_staleness
     checks = {"manager": "" if snapshot["running"] else "it does not run"}
+    if snapshot["leader"] is not None:
+        checks["leader election"] = snapshot["election"]
     if (ring := snapshot["ring"]) is not None:
         checks["ring"] = ring["waits_for"] or ring["gap"]
     for name, each in snapshot["controllers"].items():

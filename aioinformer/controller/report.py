@@ -81,6 +81,7 @@ class ManagerSnapshot(TypedDict):
         name: of the manager.
         running: whether it was started and has not stopped.
         leader: whether it leads; None without leader election.
+        election: what is wrong with the Lease of the election; "" for nothing.
         ring: the ring as this replica sees it; None without one.
         controllers: the controllers by name.
         failed: the controllers that have failed, for good or until their restart, and why.
@@ -91,6 +92,7 @@ class ManagerSnapshot(TypedDict):
     name: str
     running: bool
     leader: bool | None
+    election: str
     ring: RingSnapshot | None
     controllers: dict[str, ControllerSnapshot]
     failed: dict[str, str]
@@ -101,7 +103,15 @@ class ManagerSnapshot(TypedDict):
 def idle_snapshot(name: str) -> ManagerSnapshot:
     """Return the state of a manager that does not run."""
     return ManagerSnapshot(
-        name=name, running=False, leader=None, ring=None, controllers={}, failed={}, webhooks=None, informers=None
+        name=name,
+        running=False,
+        leader=None,
+        election="",
+        ring=None,
+        controllers={},
+        failed={},
+        webhooks=None,
+        informers=None,
     )
 
 

@@ -32,6 +32,7 @@ from aioinformer.logs import get_logger
 from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import ElectorStatistics
 from aioinformer.reflector.options import check_metrics
+from aioinformer.resources.references import ObjectReference
 from aioinformer.transport import Transport
 from aioinformer.transport.clients import Connection, transport_of
 from aioinformer.workqueue.waiting import loop_time
@@ -123,6 +124,9 @@ class LeaderElector:
             "" when there is none. A plain function; an exception is logged.
         random: returns a number in [0, 1), for the jitter.
         metrics: reads from time to time whether this process leads, under namespace and name of the Lease.
+        event: records an Event about the Lease, with its type, reason and message, such as `recorder.event`: when this
+            candidate begins and stops leading, as in client-go, and if the Lease has a much longer duration than its
+            own.
 
     Attributes:
         identity: the identity of this candidate.
@@ -146,6 +150,7 @@ class LeaderElector:
         on_new_leader: Callable[[str], object] | None = None,
         random: Callable[[], float] = random.random,
         metrics: MetricsProvider | None = None,
+        event: Callable[[ObjectReference, str, str, str], object] | None = None,
     ) -> None:
         check_metrics(metrics)
         check_election("", name, namespace, identity, options)
@@ -155,7 +160,7 @@ class LeaderElector:
         transport = transport_of(transport)
         lock = LeaseLock(transport, name, namespace)
         self.lease = str(lock)
-        self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
+        self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader, event)
         self._machine = self._attempts.machine
         self._random = random
         self._watch = ObjectWatch(transport, name, namespace, random, on_event=self._take_event)
@@ -224,6 +229,10 @@ class LeaderElector:
         """Return the identity of the leader observed last, or "" for none. It may have changed since."""
         return self._machine.record.holder_identity
 
+    def trouble(self) -> str:
+        """Return what is wrong with the Lease, and what to do; "" for nothing. Any thread may call this."""
+        return self._attempts.trouble
+
     @property
     def others_seen_at(self) -> float:
         """A time of the event loop's clock after which another candidate has changed the Lease; -inf for none."""
@@ -266,7 +275,7 @@ class LeaderElector:
                 with shielded():
                     await self._attempts.release(self._options.request_timeout)
             raise
-        self._attempts.log_leading()
+        self._attempts.report_leading()
 
     async def _try_until_leading(self) -> None:
         loop = asyncio.get_running_loop()
@@ -313,6 +322,7 @@ class LeaderElector:
     async def _end(self, renewal: asyncio.Task[None], term: Term) -> None:
         self._term = self._scope = self._renewal = None
         renewal.cancel()
+        self._attempts.report_end()
         left = self._machine.expires - asyncio.get_running_loop().time()
         try:
             await asyncio.gather(renewal, self._watch.stop(), return_exceptions=True)

@@ -15,6 +15,7 @@ from aioinformer.errors import OptionError
 from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term, check_election
 from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.logs import get_logger
+from aioinformer.resources.references import ObjectReference
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -72,6 +73,7 @@ class Leadership:
     Args:
         transport: sends the requests; a `Connection` or a transport.
         metrics: of the elector.
+        event: of the elector.
 
     Attributes:
         term: the current term; None while this process does not lead.
@@ -85,13 +87,14 @@ class Leadership:
         *,
         random: Callable[[], float] = random_module.random,
         metrics: MetricsProvider | None = None,
+        event: Callable[[ObjectReference, str, str, str], object] | None = None,
     ) -> None:
         self.term: Term | None = None
         self.terms = 0
         name, namespace, identity = election.name, election.namespace, election.identity
         options = self._options = election.options
         self._elector = LeaderElector(
-            transport, name, namespace, identity=identity, options=options, random=random, metrics=metrics
+            transport, name, namespace, identity=identity, options=options, random=random, metrics=metrics, event=event
         )
 
     @property
@@ -143,6 +146,10 @@ class Leadership:
     def leader(self) -> str:
         """Return the identity of the leader observed last, or "" for none."""
         return self._elector.leader()
+
+    def trouble(self) -> str:
+        """Return what is wrong with the Lease, and what to do; "" for nothing. Any thread may call this."""
+        return self._elector.trouble()
 
     def seen(self) -> float:
         """Return a time of the event loop's clock: another leader has seen what happened in the cluster before it.

@@ -4,6 +4,8 @@ The Lease is one object that all candidates write, with optimistic concurrency. 
 
 - Clocks are not compared. A candidate records when *it* observed the record change. The lease has expired if the record
   has not changed for the duration written in it. So clocks may differ, but must run at about the same speed.
+- The duration that counts is the larger of the one in the Lease and the candidate's own: a person may have edited it.
+  A Lease without a holder is free at once.
 - For its own writes, a leader counts from the time it sent the request, before any other candidate can observe the
   write. So a leader's deadline passes before another candidate considers the lease expired.
 - A leader renews with one write, based on the server's last answer (the fast path). If the write fails, it reads first.
@@ -40,6 +42,8 @@ from aioinformer.resources.versions import version_number
 
 #: The time between two tries to acquire the lease is drawn from [retry_period, retry_period * (1 + JITTER)).
 JITTER: Final = 1.2
+#: A duration of more than this many times the own one is named: it may be a mistake.
+_LONG: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +231,11 @@ class LeaseMachine:
         return _version_of(self._lease)
 
     @property
+    def uid(self) -> str:
+        """The uid of the Lease as the server last returned it; "" before that."""
+        return str((self._lease.get("metadata") or {}).get("uid") or "")
+
+    @property
     def claimed(self) -> bool:
         """Whether the lease is ours, or may be: a write without an answer may have succeeded."""
         return self._claim is not None
@@ -234,7 +243,15 @@ class LeaseMachine:
     @property
     def expected_free_at(self) -> float:
         """When the lease may be taken over, unless it is renewed: a time of the past if it is free."""
-        return self._observed_at + self.record.lease_duration_seconds if self.record.holder_identity else float("-inf")
+        if not self.record.holder_identity:
+            return float("-inf")
+        return self._observed_at + max(self.record.lease_duration_seconds, self._options.lease_duration)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether another candidate holds the lease with a duration of more than ten times the own one."""
+        others = self.record.holder_identity not in ("", self._identity)
+        return others and self.record.lease_duration_seconds > _LONG * self._options.lease_duration
 
     @property
     def deadline(self) -> float:

@@ -21,6 +21,7 @@ from aioinformer.leaderelection.lease import (
     Verdict,
 )
 from aioinformer.logs import get_logger
+from aioinformer.resources.references import ObjectReference
 from aioinformer.resources.resource import Resource
 from aioinformer.transport import Transport
 from aioinformer.transport.clients import transport_of
@@ -90,6 +91,7 @@ class LeaseAttempts:
 
     Attributes:
         machine: the state of the election.
+        trouble: what is wrong with the Lease, and what to do; "" for nothing.
     """
 
     def __init__(
@@ -99,7 +101,10 @@ class LeaseAttempts:
         labels: Mapping[str, str],
         options: LeaderElectionOptions,
         on_new_leader: Callable[[str], object] | None,
+        event: Callable[[ObjectReference, str, str, str], object] | None,
     ) -> None:
+        self.trouble = ""
+        self._event = event
         self.machine = LeaseMachine(identity, lock.template, labels, options)
         self._lock = lock
         self._identity = identity
@@ -118,6 +123,7 @@ class LeaseAttempts:
         if self.machine.recreations > recreations:
             _log.warning("%s was deleted; its leader %s has created it again", self._lock, self._identity)
         self._report_leader()
+        self._report_trouble()
         return verdict
 
     def observe_event(self, lease: Mapping[str, Any], *, deleted: bool) -> bool:
@@ -126,10 +132,40 @@ class LeaseAttempts:
         self._report_leader()
         return wakes
 
-    def log_leading(self) -> None:
-        """Log that this candidate leads."""
+    def report_leading(self) -> None:
+        """Log that this candidate leads, and record an Event."""
         self._logged_wait = None
+        self._record("Normal", "LeaderElection", f"{self._identity} became leader")
         _log.info("%s leads: it holds %s, term %d", self._identity, self._lock, self.machine.record.lease_transitions)
+
+    def report_end(self) -> None:
+        """Record an Event: this candidate does not lead any more."""
+        self._record("Normal", "LeaderElection", f"{self._identity} stopped leading")
+
+    def _report_trouble(self) -> None:
+        """Name a duration that may be a mistake: in the log and by an Event, once for each."""
+        record, known, self.trouble = self.machine.record, self.trouble, ""
+        if self.machine.is_too_long:
+            self.trouble = (
+                f"{self._lock}, held by {record.holder_identity}, has a duration of {record.lease_duration_seconds} s, "
+                f"more than ten times the {self._options.lease_duration:g} s of this candidate: if its holder dies, no "
+                "candidate leads for that long; pass the same options= to all candidates, or, if the holder has ended, "
+                "delete the Lease"
+            )
+        if self.trouble and self.trouble != known:
+            _log.error("%s", self.trouble)
+            self._record("Warning", "LeaseTooLong", self.trouble)
+
+    def _record(self, type: str, reason: str, message: str) -> None:
+        if self._event is not None:
+            metadata = self._lock.template["metadata"]
+            about = ObjectReference(
+                LEASES.api_version, LEASES.kind, metadata["name"], metadata["namespace"], self.machine.uid
+            )
+            try:
+                self._event(about, type, reason, message)
+            except Exception:
+                _log.exception("%s: recording an Event raised", self._lock)
 
     def log_waiting(self) -> None:
         """Log whose Lease this candidate waits for: once for each holder, and once if the Lease of a holder is gone."""

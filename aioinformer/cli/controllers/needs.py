@@ -96,6 +96,9 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
         namespaces = set(manager.namespaces)
         if namespaces and not all(each.resource.namespaced for each in manager.controllers.values()):
             namespaces.add("default")  # has the Events about cluster-scoped objects
+        if namespaces:
+            shared = manager.leader_election or manager.ring
+            namespaces |= set() if shared is None else {shared.namespace}  # has the Events about the Lease or the ring
         for namespace in _places(sorted(namespaces), _EVENTS):
             yield Rule(_EVENTS, "", ("create", "patch"), namespace, reasons=("records Events",))
     if (election := manager.leader_election) is not None:

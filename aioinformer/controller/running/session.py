@@ -277,7 +277,7 @@ class Session:
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
 
-            self.leadership = Leadership(transport, settings.leader_election, metrics=settings.metrics)
+            self.leadership = Leadership(transport, settings.leader_election, metrics=settings.metrics, event=event)
         while self._declared:
             await self._attach(self._declared.pop(0))
         stack.push_async_callback(settings.admission.detach, self.informers)
@@ -436,6 +436,7 @@ class Session:
             "name": self._settings.name,
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
+            "election": "" if self.leadership is None else self.leadership.trouble(),
             "ring": None if self.replica is None else self.replica.membership.snapshot(),
             "controllers": {name: snapshot(each.active) for name, each in self.controllers.copy().items()},
             "failed": {

@@ -195,7 +195,7 @@ def informers(**changes: Any) -> Any:
     ],
 )
 def test_cache_that_does_not_follow_the_server_is_not_fresh(changes: dict[str, Any], reason: str) -> None:
-    whole: Any = {"running": True, "ring": None, "controllers": {}, "failed": {}, "webhooks": None}
+    whole: Any = {"running": True, "leader": None, "ring": None, "controllers": {}, "failed": {}, "webhooks": None}
     whole["informers"] = informers(**changes)
     assert readiness(whole).checks["cache v1/configmaps"] == reason
 
@@ -232,6 +232,7 @@ def test_controller_that_has_failed_for_good_is_not_ready() -> None:
     }
     whole: Any = {
         "running": True,
+        "leader": None,
         "ring": None,
         "controllers": controllers,
         "failed": {"maps": "it crashed"},

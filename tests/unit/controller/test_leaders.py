@@ -478,3 +478,23 @@ async def test_write_that_outlives_its_attempt_ends_with_the_term(end: str) -> N
     assert not writes["always"].done()
     await silent.aclose()
     await asyncio.wait(writes.values())
+
+
+async def test_manager_records_who_leads_and_names_a_long_lease() -> None:
+    events: list[tuple[str, str, str]] = []
+
+    class Recorder:
+        def event(self, about: Any, type: str, reason: str, message: str) -> None:
+            events.append((about.kind, reason, message))
+
+    server = Led("a")
+    server.leases.take("former", seconds=20_000)
+    async with elected(server, Controller("it", CONFIG_MAPS, Runs()), recorder=Recorder()) as manager:
+        await asyncio.sleep(5)
+        [(kind, reason, trouble)] = events
+        assert (kind, reason) == ("Lease", "LeaseTooLong")
+        assert trouble in str(manager.ready())
+        await server.hand_over()
+        assert events[1:] == [("Lease", "LeaderElection", "new became leader")]
+        assert trouble not in str(manager.ready())
+    assert events[2:] == [("Lease", "LeaderElection", "new stopped leading")]

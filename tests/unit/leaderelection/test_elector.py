@@ -6,7 +6,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -44,6 +44,70 @@ async def test_only_candidate_leads_at_once(server: LeaseServer) -> None:
         assert term.remaining == pytest.approx(10, abs=0.01)
         assert repr(term) == "<term 0 of me>"
     assert not elector.is_leader()
+
+
+@pytest.mark.parametrize(("seconds", "waited"), [(1, 15), (15, 15), (60, 60)])
+async def test_candidate_waits_for_the_longer_duration(server: LeaseServer, seconds: int, waited: int) -> None:
+    server.take("other", seconds=seconds)
+    elector = candidate(server)
+    began = now()
+    async with elector.leading():
+        assert waited <= now() - began < waited + 3
+
+
+async def test_lease_without_a_holder_is_free_at_once(server: LeaseServer) -> None:
+    server.take("", seconds=20_000)
+    began = now()
+    async with candidate(server).leading():
+        assert now() == began
+
+
+async def test_long_duration_of_another_holder_is_named(server: LeaseServer, caplog: pytest.LogCaptureFixture) -> None:
+    events: list[tuple[Any, ...]] = []
+    server.take("other", seconds=20_000)
+    elector = candidate(server, event=lambda *event: events.append(event))
+    waiting = asyncio.create_task(elector.run(work))
+    await asyncio.sleep(60)
+    trouble = elector.trouble()
+    assert "lease default/it, held by other, has a duration of 20000 s, more than ten times the 15 s" in trouble
+    assert "delete the Lease" in trouble
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == [trouble]
+    [(about, type_, reason, message)] = events
+    assert (about.kind, about.name, type_, reason, message) == ("Lease", "it", "Warning", "LeaseTooLong", trouble)
+    server.take("", 2)
+    await asyncio.sleep(5)
+    assert elector.is_leader()
+    assert elector.trouble() == ""
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+
+async def test_events_say_who_leads(server: LeaseServer) -> None:
+    events: list[tuple[Any, ...]] = []
+    elector = candidate(server, event=lambda *event: events.append(event))
+    await led_for(elector, 5.0)
+    assert [event[1:] for event in events] == [
+        ("Normal", "LeaderElection", "me became leader"),
+        ("Normal", "LeaderElection", "me stopped leading"),
+    ]
+    about = events[0][0]
+    assert (about.api_version, about.kind, about.namespace, about.name) == (
+        "coordination.k8s.io/v1",
+        "Lease",
+        "default",
+        "it",
+    )
+
+
+async def test_event_that_raises_ends_no_term(server: LeaseServer, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(*event: Any) -> None:
+        raise RuntimeError("no Events")
+
+    assert await led_for(candidate(server, event=fail), 5.0) == 5.0
+    assert "recording an Event raised" in caplog.text
+    began = now()
+    async with candidate(server, "next").leading():
+        assert now() == began  # it was released
 
 
 @pytest.mark.conformance("LE-03")
