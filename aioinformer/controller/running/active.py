@@ -21,7 +21,7 @@ from aioinformer.concurrency import Latch, create_task
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs
-from aioinformer.controller.running.attempts import Attempt, Requests, show_in_task
+from aioinformer.controller.running.attempts import Attempt, Requests
 from aioinformer.controller.running.cancellation import Cancellation
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
 from aioinformer.controller.running.outcomes import ends_well, invalid_result, is_success, log_outcome, outcome_of
@@ -274,7 +274,7 @@ class ActiveController:
 
     def _begin(self, run: Run) -> None:
         """Begin an attempt in a task of its own, unless the key must wait or belongs to another replica."""
-        if run.key in self.own.recorded and self.gate.is_closed(run.key):  # an earlier wait has timed out
+        if self.gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return
         term: Term | SlotGrant | None = self._term
@@ -285,6 +285,7 @@ class ActiveController:
                 return
         attempt = Attempt(run, term)
         steps = Steps(self._reconcile(attempt), self._stalls, partial(self._blocked, run.key))
+        attempt.root = steps
         task = create_task(steps, name=f"controller {self.name}: {run.key}", context=self._context.copy())
         task.add_done_callback(self._ended)
         self.attempts[task] = attempt
@@ -300,13 +301,13 @@ class ActiveController:
             coroutine = function(request)
             if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
                 raise invalid_result(coroutine)
-            show_in_task(coroutine)
+            attempt.show(coroutine)
             result = await coroutine
         except BaseException as error:
             if not ends_well(error):
                 raise
         finally:
-            show_in_task(None)
+            attempt.show(None)
             attempt.ended = True
             if attempt.threads is not None:
                 await attempt.threads.join()
@@ -321,6 +322,7 @@ class ActiveController:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         attempt = self.attempts.pop(task)
+        attempt.root = None  # clients of the reconciler may outlive the controller, to which it refers
         self._worker_free.set()
         if attempt.timer is not None:
             attempt.timer.cancel()
@@ -339,7 +341,7 @@ class ActiveController:
         self.loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
         if self.recent_runs is not None:
             self.recent_runs.append((self.name, run.key, now, run.started, name))
-        if run.key in self.own.recorded and not self._closing and self.gate.is_closed(run.key):
+        if not self._closing and self.gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
             self._finish(run, name, outcome, now)

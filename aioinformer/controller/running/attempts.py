@@ -179,6 +179,7 @@ class Attempt(msgspec.Struct, eq=False):
         wrote: whether a write was sent.
         threads: of `Request.to_thread`; None before the first.
         timer: of the timeout; None without one.
+        root: the coroutine of its task, until that has ended.
     """
 
     run: Run
@@ -191,11 +192,17 @@ class Attempt(msgspec.Struct, eq=False):
     wrote: bool = False
     threads: Threads | None = None
     timer: asyncio.TimerHandle | None = None
+    root: Root | None = None
 
     @property
     def slot(self) -> int | None:
         """The slot of the ring in which it works; None without a ring."""
         return getattr(self.term, "slot", None)
+
+    def show(self, coroutine: Coroutine[Any, Any, Any] | None) -> None:
+        """Let the stack of its task show where the reconciler waits, instead of the framework; None: the framework."""
+        if self.root is not None:
+            self.root.shown = coroutine
 
     def before_write(self, membership: Membership | None = None) -> float | None:
         """Check that the reconciler may write; return after how many seconds to ask again, None for never.
@@ -224,12 +231,6 @@ class Attempt(msgspec.Struct, eq=False):
             right.check()
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
-
-
-def show_in_task(coroutine: Coroutine[Any, Any, Any] | None) -> None:
-    """Let the stack of the current task, that of an attempt, show where the reconciler waits; None: the framework."""
-    task = cast("asyncio.Task[Any]", asyncio.current_task())
-    cast("Root", task.get_coro()).shown = coroutine
 
 
 def subject_of(controller: str, key: object) -> dict[str, str]:

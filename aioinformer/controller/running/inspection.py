@@ -57,7 +57,7 @@ def statistics(active: ActiveController) -> ControllerStatistics:
         active=len(active.attempts),
         results=active.results.copy(),
         worked=active.queue.durations.snapshot().within(RUN_BOUNDS),
-        answered=active.queue.durations.answered.snapshot(),
+        answered=active.queue.answered.snapshot(),
         parked=parked,
         failing=failing,
         oldest=oldest,

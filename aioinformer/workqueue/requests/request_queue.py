@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from aioinformer.concurrency import Slicer
-from aioinformer.metrics.counters import DURATION_BOUNDS, DurationCounter, RunDurations
+from aioinformer.metrics.counters import DELAY_BOUNDS, DURATION_BOUNDS, WORK_BOUNDS, DurationCounter
 from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import QueueStatistics
 from aioinformer.resources.keys import ObjectName
@@ -74,6 +74,7 @@ class RequestQueue:
 
     Attributes:
         durations: of the runs.
+        answered: the time from a change of an input to the end of the run that answers it.
 
     Raises:
         UsageError: the metrics already have a queue of this name.
@@ -100,7 +101,8 @@ class RequestQueue:
         #: Taking a run that is ready does not suspend: without pauses, one worker could block the event loop.
         self._slicer = Slicer()
         self._waited = DurationCounter(DURATION_BOUNDS)
-        self.durations = RunDurations()
+        self.durations = DurationCounter(WORK_BOUNDS)
+        self.answered = DurationCounter(DELAY_BOUNDS)
         if metrics is not None and name:
             metrics.register(self)
 
@@ -221,16 +223,14 @@ class RequestQueue:
         Raises:
             UsageError: the run is finished.
         """
-        now, released = loop_time() if now is None else now, run.released
+        if now is None:
+            now = loop_time()
+        released = run.released
         following = self._schedule.finish(run, outcome, now)
-        changed = run.changed
-        if changed is None or type(outcome) is Unfinished:
-            if not released:
-                self.durations.observe(now - run.started)
-        elif released:
-            self.durations.answered.observe(now - changed)
-        else:
-            self.durations.observe_run(now - run.started, now - changed)
+        if not released:
+            self.durations.observe(now - run.started)
+        if run.changed is not None and not isinstance(outcome, Unfinished):
+            self.answered.observe(now - run.changed)
         self._update()
         return following
 
