@@ -61,8 +61,9 @@ class Manager(Admitting):
     """Runs controllers: connection, informers, Events, leader election, probes, and an orderly stop.
 
     `async with manager:` runs it in a service, without signal handlers: it starts at once, and does not wait for
-    caches. `await run()` runs it until `stop()`, a signal, or a controller that has failed for good. `main()` is a
-    whole program. After the stop, it may be started again.
+    caches. `await run()` runs it until `stop()`, or a controller that has failed for good. It stops at signals with
+    `signals=True` only: without that, SIGTERM ends the process at once, and hands over neither Lease nor slots, which
+    expire. `main()` is a whole program, which handles signals. After the stop, it may be started again.
 
     Args:
         name: for logs, metrics, and as the component of Events.
@@ -90,7 +91,8 @@ class Manager(Admitting):
         resync_period: seconds between runs for all objects, for controllers without a source `Every`; 0 for never.
         max_staleness: seconds for which a cache may not have followed the server, until the manager is not ready, and
             controllers send no delete and begin no cleanup of `finalizing`; None for no limit. They begin when the loss
-            is noticed: for a connection that has silently died, after `idle_timeout` (90 s) at the latest.
+            is noticed: for a connection that has silently died, after `idle_timeout` (90 s) at the latest. If the
+            server has sent bookmarks regularly, they begin with the last event or bookmark.
 
         metrics: collects the metrics of informers and queues.
         factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.

@@ -104,7 +104,8 @@ class ObservedInformer(InformerCache[T]):
     def staleness(self) -> float:
         """Return for how many seconds the cache has not followed the server; 0 while it follows.
 
-        A connection that has silently died is noticed after `idle_timeout` at the latest, and counts from then on.
+        A connection that has silently died is noticed after `idle_timeout` at the latest, and counts from then on; if
+        the server has sent bookmarks regularly, from the last event or bookmark.
         """
         state = self.state
         since = state.since if state.stale_since is None and state.phase is Phase.STOPPED else state.stale_since

@@ -73,9 +73,10 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
         min_watch_timeout: each watch requests to be ended by the server after a random time between this and twice
             this.
         idle_timeout: a watch without an event or bookmark (which come once a minute) for this time is opened again. If
-            the next one is silent, too, the collection is quiet: then a watch ends by TCP keepalive, or at the time
-            requested from the server. A page of a list without a new object for this time is a failure; a streaming
-            list without one for a third of it is replaced by a list in pages.
+            the next one is silent, too, a list follows if the server has sent bookmarks regularly. Otherwise, the
+            collection is quiet: then a watch ends by TCP keepalive, or at the time requested from the server. A page of
+            a list without a new object for this time is a failure; a streaming list that brings fewer than 100 new
+            objects and less than 1 MiB of them in a third of it is replaced by a list in pages.
         backoff: the delays after failures.
         max_frame: the largest object accepted, in bytes.
     """
@@ -104,7 +105,7 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
 
     @property
     def stream_patience(self) -> float:
-        """The time without a new object after which a streaming list is replaced by a list in pages."""
+        """The time in which a streaming list must bring something, or is replaced by a list in pages."""
         return self.idle_timeout / 3
 
     def stream(self, version: str, share: float) -> ListOptions:

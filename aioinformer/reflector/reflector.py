@@ -158,6 +158,7 @@ class Reflector:
             else None
         )
         self._shown = (Phase.NEW, "")
+        self._fresh_at: float | None = None
         #: How many objects could not be decoded when that was logged: a growing number is logged each time it doubles.
         self._degraded = 0
         self._since = time()
@@ -320,6 +321,7 @@ class Reflector:
                 await self._queue.apply(conclusion.deltas, conclusion.version)
             else:
                 await self._queue_list(conclusion, streamed=isinstance(answer, Watched))
+                self._show_changes(self._protocol_state.phase, self._protocol_state.reason)
         # Compared here, too: few answers change the state, and this is the way of each event.
         if self._protocol_state.phase is not self._shown[0] or self._protocol_state.reason != self._shown[1]:
             self._show_changes(self._protocol_state.phase, self._protocol_state.reason)
@@ -366,14 +368,18 @@ class Reflector:
         _log.info("%s: %s", self.name, line)
 
     def _show_changes(self, phase: Phase, reason: str) -> None:
-        if (phase, reason) != self._shown and not (self.unprocessed and (phase in HEALTHY or phase is Phase.DEGRADED)):
+        changed = (phase, reason) != self._shown or self._protocol_state.fresh_at != self._fresh_at
+        if changed and not (self.unprocessed and (phase in HEALTHY or phase is Phase.DEGRADED)):
             self._show(phase, reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
         before, self._shown = self._shown, (phase, reason)
         self._since = time()
+        fresh_at = self._fresh_at = self._protocol_state.fresh_at
         if phase in HEALTHY or phase is Phase.DEGRADED:
             self._stale_since = None
+        elif fresh_at is not None:
+            self._stale_since = self._since - (asyncio.get_running_loop().time() - fresh_at)
         elif self._stale_since is None:
             self._stale_since = self._since
         state = self.state

@@ -73,12 +73,14 @@ class WatchParser:
         options: the largest object accepted, and the length of slices.
     """
 
-    __slots__ = ("_changed", "_decoder", "_slicer", "_values")
+    __slots__ = ("_changed", "_decoder", "_slicer", "_values", "received")
 
     #: A watch has no pages.
     next_page = ""
 
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
+        #: How many bytes of a list have been parsed.
+        self.received = 0
         self._slicer = Slicer()
         self._values = ValueStream(options.max_frame)
         self._decoder = decoder
@@ -97,6 +99,8 @@ class WatchParser:
             else:
                 yield Ended()
             return
+        if initial:
+            self.received += len(chunk)
         slicer = self._slicer
         # A chunk of one event, by far the most frequent case, needs no slices.
         sliced = chunk.find(b"\n") < len(chunk) - 1
@@ -109,17 +113,17 @@ class WatchParser:
                 if event is not None:
                     events.append(event)
                 if (sliced or event is None) and slicer.is_over():
-                    yield Watched(events.copy())
+                    yield Watched(events.copy(), self.received)
                     events.clear()
                     slicer.start()
         except (DecodeError, ApiError) as error:
             # The events before the broken line are complete, and must not be requested again.
             if events:
-                yield Watched(events)
+                yield Watched(events, self.received)
             yield Failed(error)
             return
         if events:
-            yield Watched(events)
+            yield Watched(events, self.received)
 
     def _initial(self) -> _Decoding:
         """Return the same as `_changed` for the events of a list, which most watches do not have."""
@@ -143,6 +147,7 @@ class PageParser:
     """
 
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
+        self.received = 0  # the bytes of pages are not counted
         self._slicer = Slicer()
         self._parser: ListParser[Record] = ListParser(decoder.from_list, options.max_frame, deep=decoder.deep_from_list)
 
@@ -253,6 +258,11 @@ class ResponseReader:
         """The token of the next page, as soon as it is known; "" for a watch."""
         return self._parser.next_page
 
+    @property
+    def received(self) -> int:
+        """How many bytes of a streaming list have been parsed."""
+        return self._parser.received
+
     async def close(self) -> None:
         """Close the response."""
         await self._response.close()
@@ -346,10 +356,14 @@ class Responses:
         if complete:
             return
         if step.until is not None and asyncio.get_running_loop().time() >= step.until:
-            yield Elapsed()
+            yield Elapsed(self._received)
         elif step.silence is not None and self.silent_for >= step.silence:
             self.silent_for = 0.0
             yield Idled(step.silence)
+
+    @property
+    def _received(self) -> int:
+        return 0 if self._reader is None else self._reader.received
 
     def interrupt(self) -> None:
         """End the wait in progress, if any."""
@@ -413,10 +427,10 @@ class Responses:
     def _late(self, step: Read, now: float) -> Answer:
         """Return the answer to report when the patience of a read that began at `now` is over."""
         if step.silence is None:
-            return Elapsed()
+            return Elapsed(self._received)
         left = max(step.silence - self.silent_for, _MIN_READ)
         if step.until is not None and max(step.until - now, _MIN_READ) < left:
-            return Elapsed()
+            return Elapsed(self._received)
         return Idled(step.silence)
 
     def _as_transport_error(self, what: str, error: BaseException) -> TransportError:

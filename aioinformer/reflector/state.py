@@ -24,7 +24,8 @@ class Phase(StrEnum):
     #: The cache follows the server, except for objects that cannot be decoded, or events of another kind or namespace
     #: were skipped: the reason counts them.
     DEGRADED = "degraded"
-    #: A request failed and will be retried; the reason is the failure.
+    #: A request failed and will be retried, or watches bring nothing although the server is expected to send something;
+    #: the reason says which.
     BACKING_OFF = "backing_off"
     #: The server does not accept the credentials (401).
     UNAUTHORIZED = "unauthorized"

@@ -143,6 +143,10 @@ class Collection:
         """Make watches silent, as on a server that was restored from a backup."""
         self._muted = True
 
+    def unmute(self) -> None:
+        """Let watches have events again."""
+        self._muted = False
+
     def expire_watches(self) -> None:
         """End all watches with 410."""
         self.unseen()

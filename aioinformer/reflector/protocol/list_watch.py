@@ -10,8 +10,10 @@ Rule 3. The protocol never sends requests in a tight loop. Each failure costs a 
 Rule 4. No problem is hidden. An error that costs a delay is shown in `phase` and `reason` until a watch is open, or a
         list is complete if no watch is served. Errors without a delay are logged.
 Rule 5. The end of a watch is not a failure, however it ends, if the watch brought an event that was new or lasted a
-        second. Silence is not a failure either. In both cases, the watch is opened again from the last version
-        (`watches`).
+        second. Silence is not a failure either. In both cases, the watch is opened again from the last version. But a
+        silence that the server does not explain makes the freshness of the cache doubtful (`watches`).
+Rule 6. No streaming list lasts for ever without its end: one that brings too little is given up for pages
+        (`StreamProgress`). If only streaming lists are refused as too many requests, one page is tried at times.
 
 The stages:
 
@@ -19,7 +21,7 @@ The stages:
         ┌──────────────────── the cache must be replaced (410, lower versions, broken lines) ────────────────────┐
         ▼                                                                                                        │
     DECIDE ──> STREAM ── initial-events-end ──> WATCH <── accepted ── OPEN <── watch ended, or failed and delay ─┤
-      ▲ │        │ refused, ignored               ▲                   │ ▲                                        │
+      ▲ │        │ refused, ignored, slow         ▲                   │ ▲                                        │
       │ │        ▼                                └───────────────────┼─┼────────────────────────────────────────┤
       │ └──────> LIST ──────────── last page ─────────────────────────┼─┤                                        │
       └───────── delay (polling) <─────────────────── 405 ────────────┘ └── CHECK <── silent, server was lost ───┘
@@ -60,10 +62,10 @@ from aioinformer.reflector.protocol.messages import (
     Wait,
     Watched,
 )
-from aioinformer.reflector.protocol.relist import Relist
+from aioinformer.reflector.protocol.relist import Relist, StreamProgress
 from aioinformer.reflector.protocol.state import ProtocolState, Stage
 from aioinformer.reflector.protocol.watches import HEAD_PATIENCE, Watches
-from aioinformer.reflector.watch_events import ADDED
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +78,10 @@ if TYPE_CHECKING:
 
 #: Seconds after which a server that could not stream lists is requested to stream one again.
 STREAMING_PROBE: Final = 600.0
+#: After this number of streaming lists in a row that were refused with 429, and this number of seconds, a list in pages
+#: is tried instead of the next one.
+STREAMS_REFUSED: Final = 5
+REFUSED_FOR: Final = 60.0
 
 
 class ListWatchProtocol:
@@ -92,7 +98,20 @@ class ListWatchProtocol:
         state: stage, position and phase.
     """
 
-    __slots__ = ("_known", "_progress_at", "_relist", "_streaming_from", "_watchable", "_watches", "options", "state")
+    __slots__ = (
+        "_known",
+        "_list_at",
+        "_progress_at",
+        "_refused",
+        "_refused_at",
+        "_relist",
+        "_stream",
+        "_streaming_from",
+        "_watchable",
+        "_watches",
+        "options",
+        "state",
+    )
 
     def __init__(
         self,
@@ -112,8 +131,13 @@ class ListWatchProtocol:
         #: The list or streaming list in progress.
         self._relist = Relist(self.options, state.quarantine, log)
         self._known = known
-        self._progress_at = 0.0
+        #: When the list in progress was requested, and when it brought a new object.
+        self._list_at = self._progress_at = 0.0
+        self._stream = StreamProgress(self.options.stream_patience, 0.0)
         self._streaming_from = 0.0
+        #: How many streaming lists in a row were refused with 429, and when the first of them was.
+        self._refused = 0
+        self._refused_at = 0.0
 
     @property
     def phase(self) -> Phase:
@@ -149,8 +173,8 @@ class ListWatchProtocol:
             if state.stage is Stage.WATCH:
                 return self._watches.reading
             idle_timeout = self.options.idle_timeout
-            patience = self.options.stream_patience if state.stage is Stage.STREAM else idle_timeout
-            return Read(self._progress_at + patience, initial=True, silence=idle_timeout)
+            until = self._stream.ends_at if state.stage is Stage.STREAM else self._progress_at + idle_timeout
+            return Read(until, initial=True, silence=idle_timeout)
         if state.stage is Stage.DECIDE:
             self._decide(now)
         match state.stage:
@@ -164,8 +188,14 @@ class ListWatchProtocol:
                 return self._watches.request_watch(now)
 
     def _decide(self, now: float) -> None:
+        self._list_at = now
         self._relist.begin()
         streams = self._relist.streams and self._watchable and now >= self._streaming_from
+        if self._refused >= STREAMS_REFUSED and now - self._refused_at >= REFUSED_FOR:
+            # While its watch cache is behind, a server refuses each streaming list, and answers plain lists.
+            self._refused = 0
+            self.state.prefer_list = True
+            self.state.log(f"streaming lists have been refused for {now - self._refused_at:.0f} s: trying one in pages")
         self.state.enter(Stage.STREAM if streams and not self.state.prefer_list else Stage.LIST)
         self.state.prefer_list = False
 
@@ -179,8 +209,8 @@ class ListWatchProtocol:
     def receive(self, answer: Answer, now: float) -> list[Conclusion]:
         """Process the answer to the last step, and return the conclusions."""
         match answer:
-            case Watched(events):
-                return self._on_events(events, now)
+            case Watched(events, received):
+                return self._on_events(events, received, now)
             case Listed(items):
                 self._on_items(items, now)
             case PageEnded(version, token):
@@ -197,20 +227,23 @@ class ListWatchProtocol:
                 self._on_failure(error, now)
             case Idled(seconds):
                 self._on_idle(seconds, now)
-            case Elapsed() if self.state.reading:
-                self._on_elapsed(now)
+            case Elapsed(received) if self.state.reading:
+                self._on_elapsed(received, now)
         return []
 
     def _on_accepted(self, now: float) -> None:
         self._watches.head_patience = HEAD_PATIENCE
         if self._watches.headless:
-            self._watches.headless = False
-        else:
-            self._start_reading(now)
+            self._watches.take_head()
+            return
+        if self.state.stage is Stage.OPEN:
+            self._watches.take_head()
+        self._start_reading(now)
 
     def _start_reading(self, now: float) -> None:
         self.state.reading = True
         self._progress_at = now
+        self._stream = StreamProgress(self.options.stream_patience, now)
         self._relist.begin_page()
         self._watches.begin()
         if self.state.stage is Stage.OPEN:
@@ -220,13 +253,15 @@ class ListWatchProtocol:
         if self.state.stage is Stage.STREAM:
             self._fall_back_to_pages(now, f"no answer came for {self.options.stream_patience:g} s")
         elif self.state.stage is Stage.OPEN:
-            self._start_reading(now)
             self._watches.headless = True
+            self._start_reading(now)
 
-    def _on_elapsed(self, now: float) -> None:
+    def _on_elapsed(self, received: int, now: float) -> None:
         match self.state.stage:
             case Stage.STREAM:
-                self._fall_back_to_pages(now, "no new object for too long")
+                self._count_progress(0, received, now, partly=True)
+            case Stage.WATCH if self._watches.headless and now < self._watches.record.deadline:
+                self._watches.on_late_head(now)
             case Stage.WATCH:  # a quiet watch that the server should have ended
                 self._watches.on_end(now)
             case _:
@@ -272,9 +307,11 @@ class ListWatchProtocol:
             self._on_lower_version(version, "list", now)
             return []
         records = self._relist.end()
+        self._refused = 0
         position.take_list(version)
-        self._watches.reset_after_list()
+        self._watches.reset_after_list(now if then is Stage.WATCH else self._list_at)
         if then is Stage.WATCH:
+            self.state.end_doubt()  # the watch has brought the list
             self._watches.follow()
         elif self._watchable:
             self.state.enter(then)
@@ -284,30 +321,32 @@ class ListWatchProtocol:
 
     # Watches.
 
-    def _on_events(self, events: list[WatchEvent], now: float) -> list[Conclusion]:
+    def _on_events(self, events: list[WatchEvent], received: int, now: float) -> list[Conclusion]:
         conclusions: list[Conclusion] = []
         if self.state.stage is Stage.STREAM:
-            events = self._read_initial_events(events, now, conclusions)
+            events = self._read_initial_events(events, received, now, conclusions)
         if self.state.stage is Stage.WATCH and events:
             self._read_watch_events(events, now, conclusions)
         return conclusions
 
     def _read_initial_events(
-        self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]
+        self, events: list[WatchEvent], received: int, now: float, conclusions: list[Conclusion]
     ) -> list[WatchEvent]:
         """Add events to the streaming list in progress. Return the events that do not belong to it."""
         initial = self._relist.add_initial_events(events)
-        if initial.has_new:
-            self._progress_at = now
         if initial.failure is not None:
             self._on_failure(initial.failure, now)
         elif initial.complete:
             conclusions += self._complete_list(initial.version, Stage.WATCH, now)
         elif initial.ordinary_bookmark:
             self._fall_back_to_pages(now, "an ordinary bookmark came first")
-        elif now - self._progress_at >= self.options.stream_patience:
-            self._fall_back_to_pages(now, "no new object for too long")
+        else:
+            self._count_progress(initial.new, received, now)
         return initial.rest
+
+    def _count_progress(self, objects: int, received: int, now: float, *, partly: bool = False) -> None:
+        if not self._stream.count(objects, received, now, partly=partly):
+            self._fall_back_to_pages(now, f"too few objects in {self.options.stream_patience:g} s")
 
     def _read_watch_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
         position = self.state.position
@@ -317,9 +356,10 @@ class ListWatchProtocol:
                 return
         record = self._watches.record
         record.events += len(events)
-        if record.silent:
-            self._watches.end_silence()
+        record.heard_at = now
         state = self.state
+        if record.silent or state.doubt or events[-1].type == BOOKMARK:
+            self._watches.hear(now, bookmark=events[-1].type == BOOKMARK)
         changes = read_changes(events, position.version, position.ordered, state.quarantine, self._known, state.log)
         position.version, position.ordered = changes.version, changes.ordered
         if changes.quarantined:
@@ -447,4 +487,9 @@ class ListWatchProtocol:
             return
         # Pages serve clients that may list but not watch, and clients behind a proxy that breaks streams.
         state.prefer_list = error.status not in (401, 404, 429)
+        if error.status != 429:
+            self._refused = 0
+        else:
+            self._refused_at = self._refused_at if self._refused else now
+            self._refused += 1
         state.fail(error, now, Stage.DECIDE)

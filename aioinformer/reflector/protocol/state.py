@@ -123,6 +123,8 @@ class ProtocolState:
         prefer_list: the next list is requested in pages, not as a stream.
         position: the version up to which the collection has been read.
         pace: when the next request may be sent.
+        doubt: why the cache may not follow the server although a watch is open; "" if it does.
+        fresh_at: up to when the cache has followed the server, while there is a doubt; None without one.
         list_reason: why the last list was necessary: "first"; "expired", the version was lost (410); "restored", the
             server's versions went back; "broken", a line could not be read; "error", the watch ended with an error;
             "refused", the watch was not opened; "ended", watches ended at once; "silent", no event came; "unprocessed",
@@ -131,6 +133,8 @@ class ProtocolState:
 
     __slots__ = (
         "_failure",
+        "doubt",
+        "fresh_at",
         "list_reason",
         "log",
         "pace",
@@ -160,6 +164,8 @@ class ProtocolState:
         self.pace = Pace(backoff, random=random)
         self.phase = Phase.SYNCING
         self.reason = ""
+        self.doubt = ""
+        self.fresh_at: float | None = None
         self.quarantine = Quarantine() if quarantine is None else quarantine
         self.log = log
         self.report = report
@@ -215,12 +221,26 @@ class ProtocolState:
             self.show(Phase.BACKING_OFF, str(error))
 
     def show_healthy(self, phase: Phase = Phase.WATCHING, reason: str = "") -> None:
-        """Show this phase, or `DEGRADED` while objects are skipped, and reset the number of attempts."""
+        """Show this phase, or `DEGRADED` while objects are skipped, and reset the number of attempts.
+
+        While there is a doubt, show that.
+        """
         self.pace.attempts = 0
-        if self.quarantine or self.quarantine.foreign:
+        if self.doubt:
+            self.show(Phase.BACKING_OFF, self.doubt)
+        elif self.quarantine or self.quarantine.foreign:
             self.show(Phase.DEGRADED, str(self.quarantine))
         else:
             self.show(phase, reason)
+
+    def begin_doubt(self, reason: str, fresh_at: float) -> None:
+        """Show that the cache may not have followed the server since a time, until `end_doubt`."""
+        self.doubt, self.fresh_at = reason, fresh_at
+        self.show(Phase.BACKING_OFF, reason)
+
+    def end_doubt(self) -> None:
+        """Let the next healthy phase be shown."""
+        self.doubt, self.fresh_at = "", None
 
     def show(self, phase: Phase, reason: str) -> None:
         """Show a phase and its reason."""

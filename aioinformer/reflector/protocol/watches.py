@@ -2,6 +2,14 @@
 
 The end of a watch is not a failure, however it ends, if the watch brought an event that was new or lasted a second.
 Silence is not a failure either. In both cases, the watch is opened again immediately, from the last version.
+
+A silent watch may hang, and so may the next one, while all other requests are answered. Then the cache is not fresh,
+although a watch is open: there is a doubt (`ProtocolState.doubt`). It begins in two cases:
+
+- A server that has sent bookmarks regularly is silent for the idle timeout. The cache has been fresh up to the last
+  event or bookmark. If the next watch is silent, too, a list in pages follows, and the cache is as fresh as that list.
+  An event or a bookmark ends the doubt.
+- A watch has no head for the idle timeout. The cache has been fresh until now. A head or an event ends the doubt.
 """
 
 from __future__ import annotations
@@ -34,6 +42,8 @@ GRACE: Final = 30.0
 #: together with the first byte of the body. If the server turns out to be unreachable, the limit is doubled for the
 #: next watch, up to the idle timeout, so that a watch that cannot connect does not look open.
 HEAD_PATIENCE: Final = 10.0
+#: After this number of bookmarks, each less than the idle timeout after the one before, more are expected.
+REGULAR: Final = 3
 
 
 def starts_without_version(version: str) -> bool:
@@ -56,6 +66,9 @@ class WatchRecord(msgspec.Struct):
         silent: a watch brought no event for the idle timeout, and no event has come since. If the next watch is silent,
             too, the collection is quiet.
         server_lost: the server was unreachable or failed, and no response has shown its version since.
+        heard_at: when the last event or bookmark came, or the list before the watch was requested.
+        bookmark_at: when the last bookmark came.
+        bookmarks: how many bookmarks have come, each less than the idle timeout after the one before.
     """
 
     started_at: str = ""
@@ -68,6 +81,9 @@ class WatchRecord(msgspec.Struct):
     broken_at: str = ""
     silent: bool = False
     server_lost: bool = False
+    heard_at: float = 0.0
+    bookmark_at: float = float("-inf")
+    bookmarks: int = 0
 
     def begin(self, version: str, now: float, timeout: float) -> None:
         """Start the record of a watch."""
@@ -101,6 +117,19 @@ class WatchRecord(msgspec.Struct):
         again = version == self.broken_at
         self.broken_at = version
         return again
+
+    def count_bookmark(self, now: float, idle_timeout: float) -> None:
+        """Count a bookmark; several at the same time count once."""
+        if now == self.bookmark_at:
+            return
+        if self.bookmarks < REGULAR:  # a server that has sent enough of them is expected to go on
+            self.bookmarks = self.bookmarks + 1 if now - self.bookmark_at < idle_timeout else 1
+        self.bookmark_at = now
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the server is expected to send a bookmark within the idle timeout."""
+        return self.bookmarks >= REGULAR
 
     def reset_failures(self) -> None:
         """Reset what failed watches have shown, because a list is complete.
@@ -167,22 +196,47 @@ class Watches:
         self._state.show_healthy()
         self._set_reading()
 
-    def reset_after_list(self) -> None:
-        """Reset what the watches before a complete list have shown."""
-        self.record.reset_failures()
-        self.record.start_at(self._state.position.version)
+    def reset_after_list(self, fresh_at: float) -> None:
+        """Reset what the watches before a complete list have shown, given up to when the list is fresh."""
+        record, state = self.record, self._state
+        record.reset_failures()
+        record.start_at(state.position.version)
+        record.heard_at = fresh_at
+        if state.doubt:
+            # If the server is expected to send bookmarks, the next list follows after two more silent watches.
+            record.silent = record.silent and not record.is_regular
+            state.begin_doubt("watches bring nothing: the cache is as fresh as the last list", fresh_at)
 
-    def end_silence(self) -> None:
-        """Set that the collection is not quiet, because events came after a silence."""
-        self.record.silent = False
-        self._set_reading()
+    def hear(self, now: float, *, bookmark: bool) -> None:
+        """Note that events came after a silence or a doubt, or that a bookmark did."""
+        record = self.record
+        if bookmark:
+            record.count_bookmark(now, self._options.idle_timeout)
+        if record.silent or self._state.doubt:
+            record.silent = False
+            self._set_reading()
+            self._end_doubt()
+
+    def take_head(self) -> None:
+        """Note that the head of a watch has come."""
+        self.headless = False
+        if not self.record.is_regular:
+            self._end_doubt()
+
+    def _end_doubt(self) -> None:
+        if self._state.doubt:
+            self._state.end_doubt()
+            self._state.show_healthy()
 
     def _set_reading(self) -> None:
-        # The watch after a silent one may be silent without limit, unless the version of the server must be checked.
-        silent = self.record.silent
-        limited = not silent or self._must_check_version()
-        until = self.record.deadline if silent else None
-        self.reading = Read(until, silence=self._options.idle_timeout if limited else None)
+        record, idle_timeout = self.record, self._options.idle_timeout
+        # The watch after a silent one may be silent without limit, unless the server is expected to send bookmarks, or
+        # its version must be checked.
+        limited = not record.silent or record.is_regular or self._must_check_version()
+        until = record.deadline if record.silent else None
+        if until is not None and self.headless and not self._state.doubt:
+            until = min(until, self._sent_at + idle_timeout)
+        self.reading = Read(until, silence=idle_timeout if limited else None)
 
     def _must_check_version(self) -> bool:
         # A server restored from a backup is silent until its versions have reached the version of the watch again.
@@ -251,9 +305,19 @@ class Watches:
         """Decide what follows a watch without an event for the idle timeout. This is not a failure."""
         state, record = self._state, self.record
         silence = f"no event came for {seconds:g} s"
+        if record.is_regular:
+            reason = f"{silence}, and the server sends bookmarks regularly"
+            state.begin_doubt(reason, record.heard_at if state.fresh_at is None else state.fresh_at)
+        elif self.headless:
+            self._begin_doubt_about_head(now)
         if self._must_check_version():
             state.log(f"{silence} after the server failed: checking its resourceVersion")
             stage = Stage.CHECK
+        elif record.is_regular and record.silent:
+            state.log(f"{silence} in this watch and the one before: listing in pages")
+            state.set_list_reason("silent")
+            state.prefer_list = True
+            stage = Stage.DECIDE
         else:
             record.silent = True
             state.log(f"{silence}: opening the watch again")
@@ -262,6 +326,15 @@ class Watches:
         self.count_end(now)
         state.pace.limit_burst(now)
         state.enter(stage)
+
+    def on_late_head(self, now: float) -> None:
+        """Go on with a watch that has no head for the idle timeout, and begin a doubt."""
+        self._begin_doubt_about_head(now)
+        self._set_reading()
+
+    def _begin_doubt_about_head(self, now: float) -> None:
+        if not self._state.doubt:
+            self._state.begin_doubt(f"a watch has had no answer for {self._options.idle_timeout:g} s", now)
 
     def on_check_passed(self) -> None:
         """Open the watch again: the server's version did not go back, so the collection is quiet."""
@@ -301,6 +374,7 @@ class Watches:
         if state.phase is not Phase.POLLING:
             state.log(f"{reason}: listing repeatedly")
         state.pace.delay(now)
+        state.end_doubt()
         state.prefer_list = True
         state.list_reason = "polling"
         state.show_healthy(Phase.POLLING, reason)

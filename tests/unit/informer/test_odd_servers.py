@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.errors import TransportError
+from aioinformer.errors import Stale, TransportError
 from aioinformer.factory.dynamic import DynamicInformer
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.informer.options import RunOptions
@@ -259,6 +259,31 @@ async def test_single_informer_logs_its_outage(lines: Callable[[], list[str]]) -
     first, second = lines()
     assert re.fullmatch(r"informer of pods has been failing for 1 min: .*403.*; attempt \d, next retry in \d+ s", first)
     assert "for 2 min:" in second
+
+
+async def test_watches_that_hang_after_regular_bookmarks_make_the_cache_stale() -> None:
+    async with informer_of("a") as (pods, informer, received):
+        for _ in range(3):
+            await asyncio.sleep(60)
+            pods.bookmark()
+        pods.mute()
+        pods.put("b")
+        await asyncio.sleep(89)
+        assert (informer.state.phase, informer.staleness()) == (Phase.WATCHING, 0)
+        await asyncio.sleep(2)
+        assert informer.state.phase is Phase.BACKING_OFF
+        assert informer.staleness() == pytest.approx(90, abs=2)
+        with pytest.raises(Stale):
+            informer.check_fresh(60)
+        await asyncio.sleep(90)  # the next watch is silent, too
+        assert received == ["add! a 1", "add b 5"]
+        assert informer.staleness() == pytest.approx(0, abs=2)
+        assert not informer.state.healthy
+        await asyncio.sleep(60)
+        pods.unmute()
+        pods.bookmark()
+        await settled()
+        assert (informer.state.phase, informer.staleness()) == (Phase.WATCHING, 0)
 
 
 async def test_attempts_count_consecutive_delays() -> None:

@@ -9,7 +9,7 @@ import pytest
 from aioinformer.errors import OptionError
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import STREAMING_PROBE
-from aioinformer.reflector.protocol.messages import Elapsed, Listed, PageEnded, Replaced
+from aioinformer.reflector.protocol.messages import Elapsed, Listed, PageEnded, Replaced, Watched
 from aioinformer.reflector.state import Phase
 from tests.support.conversation import Conversation, streaming
 from tests.support.wire_objects import added, bookmark, deleted, initial_events_end, modified, record
@@ -185,7 +185,6 @@ def test_early_plain_bookmark_means_no_streaming_lists() -> None:
 @pytest.mark.conformance("REF-34")
 def test_thirty_seconds_without_objects_mean_no_streaming_list() -> None:
     talk = streaming()
-    talk.events(added("a", 3), after=10)
     assert talk.patience == 30
     talk.events(modified("a", 4), after=20)
     assert talk.patience == 10
@@ -193,14 +192,53 @@ def test_thirty_seconds_without_objects_mean_no_streaming_list() -> None:
     assert talk.ask() == "list limit=500"
 
 
-def test_progressing_streaming_list_is_never_cut() -> None:
+@pytest.mark.conformance("REF-34")
+def test_streaming_list_that_trickles_means_no_streaming_list() -> None:
     talk = streaming()
-    for number in range(100):
-        talk.events(added(f"pod-{number}", number + 1), after=29)
+    for number in range(15):
+        talk.events(added(f"pod-{number}", number + 1), after=2)
+    assert talk.now == 30
+    assert talk.ask() == "list limit=500"
+    assert "too few objects in 30 s" in talk.lines[-1]
+
+
+@pytest.mark.parametrize("way", ["objects", "bytes"])
+def test_streaming_list_that_brings_much_is_never_cut(way: str) -> None:
+    talk = streaming()
+    received = 0
+    for number in range(10):
+        some = [added(f"pod-{number}-{each}", number + 1) for each in range(100 if way == "objects" else 1)]
+        received += 1 if way == "objects" else 1024 * 1024
+        talk.answer(Watched(some, received), after=29)
         assert talk.reads
     talk.events(initial_events_end(500), after=29)
-    assert len(talk.cache) == 100
+    assert len(talk.cache) == (1000 if way == "objects" else 10)
     assert talk.asked == [(0.0, "stream")]
+
+
+def test_streaming_list_that_lacks_its_end_is_given_up_after_thirty_seconds() -> None:
+    talk = streaming()
+    talk.answer(Watched([added(f"pod-{each}", 1) for each in range(5000)], 9_000_000), after=5)
+    assert talk.patience == 30
+    talk.answer(Elapsed(9_000_000), after=30)
+    assert talk.ask() == "list limit=500"
+    assert talk.now == 35
+
+
+def test_large_object_counts_while_it_arrives() -> None:
+    talk = streaming()
+    talk.answer(Elapsed(1024 * 1024), after=30)
+    assert talk.patience == 30
+    talk.answer(Elapsed(2 * 1024 * 1024 - 1), after=30)
+    assert talk.ask() == "list limit=500"
+
+
+def test_changes_of_listed_objects_do_not_keep_a_streaming_list_open() -> None:
+    talk = streaming()
+    talk.events(*(added(f"pod-{each}", 1) for each in range(100)))
+    for turn in range(1, 31):
+        talk.answer(Watched([modified("pod-0", turn + 1)], turn * 1024 * 1024), after=1)
+    assert talk.ask() == "list limit=500"
 
 
 @pytest.mark.conformance("REF-33", "WEAK-15")

@@ -54,6 +54,55 @@ def test_server_that_asks_for_a_short_delay_for_long_is_left_alone() -> None:
     assert delays[-1] > 20
 
 
+# Streaming lists that are refused with 429, while pages are not.
+
+
+def refused_streams(talk: Conversation, retry_after: float | None = 1) -> int:
+    """Refuse streaming lists until something else is requested; return how many there were."""
+    for count in range(1000):
+        if talk.ask() != "stream":
+            return count
+        talk.refuse(429, retry_after=retry_after)
+    raise AssertionError("no page is tried")
+
+
+@pytest.mark.conformance("REF-31")
+@pytest.mark.parametrize("retry_after", [1, None, 30])
+def test_page_is_tried_after_a_minute_of_refused_streaming_lists(retry_after: float | None) -> None:
+    talk = Conversation(STREAMING)
+    assert refused_streams(talk, retry_after) >= 5
+    assert 60 < talk.now <= 150
+    assert talk.asked[-1][1] == "list limit=500"
+    talk.page("a")
+    talk.open()
+    assert talk.protocol.phase is Phase.WATCHING
+    talk.error(500, after=200)
+    assert talk.ask() == "stream @10"
+
+
+def test_page_that_is_refused_too_changes_no_delay() -> None:
+    talk, plain = Conversation(STREAMING), Conversation(PAGES)
+    for each in (talk, plain):
+        for _ in range(60):
+            each.refuse_next(429, retry_after=1)
+    assert [when for when, _ in talk.asked] == [when for when, _ in plain.asked]
+    pages = [number for number, (_, asked) in enumerate(talk.asked) if asked == "list limit=500"]
+    assert len(pages) > 1
+    times = [talk.asked[number][0] for number in pages]
+    assert all(later - earlier >= 5 for earlier, later in zip([-1, *pages], pages, strict=False))
+    assert all(later - earlier > 60 for earlier, later in zip([0.0, *times], times, strict=False))
+
+
+def test_other_refusals_begin_the_minute_of_streaming_lists_anew() -> None:
+    talk = Conversation(STREAMING)
+    for _ in range(20):
+        talk.refuse_next(429, retry_after=2)
+    talk.refuse_next(404)
+    began = talk.now
+    assert refused_streams(talk) >= 5
+    assert talk.now - began > 60
+
+
 @pytest.mark.parametrize("status", [429, 500])
 def test_backoff_grows_although_watches_open_in_between(status: int) -> None:
     talk = watching("a")

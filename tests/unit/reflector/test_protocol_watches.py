@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import Elapsed
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import WatchEvent
 from tests.support.conversation import Conversation, watching
-from tests.support.wire_objects import added, bookmark, deleted, modified
+from tests.support.wire_objects import added, bookmark, deleted, initial_events_end, modified
 
 
 @pytest.mark.conformance("REF-36")
@@ -162,6 +163,101 @@ def test_event_or_bookmark_ends_the_quiet_state(event: WatchEvent) -> None:
     assert talk.silence is None
 
 
+# Silence of a server that has sent bookmarks regularly.
+
+
+def regular() -> Conversation:
+    """A conversation with a server that has sent three bookmarks, the last of them after 180 s."""
+    talk = watching("a")
+    for version in (11, 12, 13):
+        talk.events(bookmark(version), after=60)
+    return talk
+
+
+def shown(talk: Conversation) -> tuple[Phase, float | None]:
+    """Return the phase, and up to when the cache is fresh; None for now."""
+    return talk.protocol.phase, talk.protocol.state.fresh_at
+
+
+def test_silent_server_with_bookmarks_makes_the_cache_stale_from_the_last() -> None:
+    talk = regular()
+    assert shown(talk) == (Phase.WATCHING, None)
+    talk.idle()
+    assert shown(talk) == (Phase.BACKING_OFF, 180)
+    assert "the server sends bookmarks regularly" in talk.protocol.reason
+    assert (talk.delay(), talk.open()) == (0, "watch @13")
+    assert shown(talk) == (Phase.BACKING_OFF, 180)
+    assert talk.silence == 90
+    assert talk.reports == []
+
+
+@pytest.mark.parametrize("event", [modified("a", 14), bookmark(13)], ids=["event", "bookmark"])
+def test_event_or_bookmark_makes_the_cache_fresh_again(event: WatchEvent) -> None:
+    talk = regular()
+    talk.idle()
+    talk.open()
+    talk.events(event, after=20)
+    assert shown(talk) == (Phase.WATCHING, None)
+    assert (talk.silence, talk.patience) == (90, None)
+    talk.idle()
+    assert shown(talk) == (Phase.BACKING_OFF, 290)
+
+
+def test_list_after_two_silent_watches_decides_how_fresh_the_cache_is() -> None:
+    talk = regular()
+    for _ in range(3):
+        talk.idle()
+        assert talk.open() == "watch @13"
+        talk.idle()
+        assert talk.ask() == "list limit=500"
+        requested_at = talk.now
+        talk.page("a", version=13, after=5)
+        assert shown(talk) == (Phase.BACKING_OFF, requested_at)
+        talk.open()
+        assert shown(talk) == (Phase.BACKING_OFF, requested_at)
+    talk.events(bookmark(14))
+    assert shown(talk) == (Phase.WATCHING, None)
+
+
+def test_list_that_fails_after_two_silent_watches_leaves_the_cache_stale() -> None:
+    talk = regular()
+    talk.idle()
+    talk.open()
+    talk.idle()
+    talk.refuse_next(503)
+    assert shown(talk) == (Phase.BACKING_OFF, 180)
+    assert talk.ask() == "list limit=500"
+
+
+@pytest.mark.parametrize("times", [(60, 60), (60, 100, 60), (60, 0, 0)], ids=["two", "apart", "at once"])
+def test_bookmarks_that_are_not_regular_promise_nothing(times: tuple[int, ...]) -> None:
+    talk = watching("a")
+    for version, after in enumerate(times, 11):
+        talk.events(bookmark(version), after=after)
+    talk.idle()
+    assert shown(talk) == (Phase.WATCHING, None)
+    talk.open()
+    assert (talk.silence, shown(talk)) == (None, (Phase.WATCHING, None))
+
+
+def test_streaming_list_ends_the_doubt_about_watches() -> None:
+    talk = Conversation()
+    talk.open()
+    talk.events(initial_events_end(10))
+    for version in (11, 12, 13):
+        talk.events(bookmark(version), after=60)
+    for _ in range(2):
+        talk.idle()
+        asked = talk.ask()
+        talk.accept()
+    assert asked == "list limit=500"
+    talk.break_off()
+    assert talk.open() == "stream @13"
+    assert shown(talk) == (Phase.BACKING_OFF, 180)
+    talk.events(initial_events_end(20))
+    assert shown(talk) == (Phase.WATCHING, None)
+
+
 # After the server was lost.
 
 
@@ -226,6 +322,53 @@ def test_watch_without_a_head_is_open_after_ten_seconds() -> None:
     talk.accept(after=60)
     talk.events(modified("a", 11))
     assert talk.news == ["replaced", "Updated ns/a"]
+
+
+def headless() -> Conversation:
+    """A conversation whose watch has had no head for 90 s."""
+    talk = Conversation(ReflectorOptions(streaming_list=False))
+    talk.answer_list("a")
+    talk.ask()
+    talk.no_head()
+    assert shown(talk) == (Phase.WATCHING, None)
+    talk.idle(80)
+    return talk
+
+
+def test_watch_without_a_head_is_fresh_for_the_idle_timeout_at_most() -> None:
+    talk = headless()
+    assert shown(talk) == (Phase.BACKING_OFF, 90)
+    assert "has had no answer for 90 s" in talk.protocol.reason
+    assert talk.ask() == "watch @10"
+    talk.no_head()
+    assert shown(talk) == (Phase.BACKING_OFF, 90)
+    assert (talk.silence, talk.patience) == (None, 320)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_head_of_a_watch_makes_the_cache_fresh_again(late: bool) -> None:
+    talk = headless()
+    talk.ask()
+    if late:
+        talk.no_head()
+    talk.accept(after=5)
+    assert shown(talk) == (Phase.WATCHING, None)
+
+
+def test_head_that_is_late_after_a_silent_watch_is_noticed() -> None:
+    talk = quiet()
+    talk.end(after=100)
+    talk.ask()
+    asked = talk.now
+    talk.no_head()
+    assert shown(talk) == (Phase.WATCHING, None)
+    assert talk.patience == 80
+    talk.answer(Elapsed(), after=80)
+    assert shown(talk) == (Phase.BACKING_OFF, asked + 90)
+    assert talk.reads
+    assert talk.patience == 240
+    talk.accept(after=60)
+    assert shown(talk) == (Phase.WATCHING, None)
 
 
 def test_unreachable_server_is_never_watching() -> None:
