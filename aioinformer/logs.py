@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,3 +163,10 @@ def _escape(match: re.Match[str]) -> str:
 def _escape_json(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def without_values(holder: Any) -> str:
+    """Return the `repr` of a NamedTuple, Struct or dataclass that holds content of objects: the names of its fields."""
+    kind = type(holder)
+    names = getattr(kind, "_fields", None) or getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
+    return f"<{kind.__name__}: {', '.join(names)}>"

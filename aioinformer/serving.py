@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from aioinformer.concurrency import create_task
+from aioinformer.logs import without_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,6 +39,9 @@ class WebRequest(msgspec.Struct, frozen=True):
     root: str = ""
     read: Callable[[], Awaitable[bytes]] = _nothing
 
+    def __repr__(self) -> str:
+        return without_values(self)
+
 
 class Answer(msgspec.Struct, frozen=True):
     """An answer: all of its body, or a stream of the parts that follow."""
@@ -47,6 +51,9 @@ class Answer(msgspec.Struct, frozen=True):
     body: bytes = b""
     headers: Mapping[str, str] = {}
     stream: AsyncIterator[bytes] | None = None
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
     def all_headers(self) -> dict[str, str]:
         """Return the headers with the type."""

@@ -23,6 +23,7 @@ from aioinformer.cache.objects.record import Record
 from aioinformer.cache.objects.views import View
 from aioinformer.cache.store import Indexer
 from aioinformer.errors import AioinformerError, UsageError
+from aioinformer.logs import without_values
 
 #: The environment variable that enables detection with any value but "", "0" and "false".
 ENVIRONMENT_VARIABLE = "AIOINFORMER_CACHE_MUTATION_DETECTOR"
@@ -50,6 +51,9 @@ class _Remembered(NamedTuple):
     obj: Any
     copy: Any
     since: float
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 class MutationDetector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar, cast
 
 import click
 
@@ -73,10 +73,22 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands whose help is written by `Formatter`. Its error messages cannot control the terminal."""
+    """A group of commands whose help is written by `Formatter`. Its error messages cannot control the terminal.
+
+    If what a command prints cannot be written, that is an error of one line, with exit code 1.
+    """
 
     context_class = Context
     command_class = Command
+
+    def main(self, *arguments: Any, **more: Any) -> Any:
+        stdout = sys.stdout
+        if stdout is not None:
+            sys.stdout = cast("TextIO", _Stdout(stdout))
+        try:
+            return super().main(*arguments, **more)
+        finally:
+            sys.stdout = stdout
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         with _visible_errors():
@@ -85,6 +97,38 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with _visible_errors():
             return super().invoke(ctx)
+
+
+class _Stdout:
+    """Standard output, whose failures are errors of the command line: of one line, with exit code 1."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if text == "":
+            return 0  # click tries so what kind of stream this is, and ignores errors
+        with self._failing():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with self._failing():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # Otherwise, Python would try again at the end, and print a traceback.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+            reason = error.strerror or str(error)
+            raise click.ClickException(f"stdout cannot be written to: {reason}; the output is not complete") from error
 
 
 @contextmanager

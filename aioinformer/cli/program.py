@@ -88,36 +88,45 @@ def _split_usage_errors(error: BaseException) -> tuple[list[UsageError], BaseExc
     return [each for usage_errors, _ in split for each in usage_errors], error.split(UsageError)[1]
 
 
-def run_program(make: Callable[[Callable[[bytes], None]], Program], level: str = "INFO") -> int:
+def run_program(
+    make: Callable[[Callable[[bytes], None]], Program], level: str = "INFO", *, is_endless: bool = True
+) -> int:
     """Run a program and return its exit code, after its output is written, or dropped because stdout is not read.
 
-    If stdout is closed, the program ends quietly with code 0. If stdout cannot be written to for another reason, the
-    program ends with code 1.
+    If stdout is closed, an endless program ends quietly with code 0. If stdout cannot be written to for another reason,
+    or is closed before a program has printed all, that is an error of one line with code 1.
 
     Args:
         make: returns the program; its argument is the function that writes a line to stdout.
+        is_endless: whether the program prints until its reader has enough.
     """
+
+    def code_of(error: OSError) -> int:
+        return 0 if is_endless and _is_closed(error) else 1
+
     if sys.stdout is None:
         return 0
     failures: list[OSError] = []
     with log_to_stderr(level):
-        code, writer = asyncio.run(_run(make, failures))
+        code, writer = asyncio.run(_run(make, failures, code_of))
         if not writer.close(_FLUSH_SECONDS, on_progress=lambda: shutdown.start(code)) and not failures:
             logger.error("stdout is not read: the last lines were dropped")
         if failures:
-            code = 0 if _is_closed(failures[0]) else 1
+            code = code_of(failures[0])
             if code:
-                logger.error("stdout cannot be written to: %s", failures[0].strerror)
+                logger.error("stdout cannot be written to: %s", failures[0].strerror or "its reader has closed it")
         shutdown.start(code)
     return code
 
 
-async def _run(make: Callable[[Callable[[bytes], None]], Program], failures: list[OSError]) -> tuple[int, LineWriter]:
+async def _run(
+    make: Callable[[Callable[[bytes], None]], Program], failures: list[OSError], code_of: Callable[[OSError], int]
+) -> tuple[int, LineWriter]:
     loop = asyncio.get_running_loop()
 
     def fail(error: OSError) -> None:
         failures.append(error)
-        program.end(0 if _is_closed(error) else 1)
+        program.end(code_of(error))
 
     def interrupt() -> None:
         loop.call_soon_threadsafe(program.interrupt)

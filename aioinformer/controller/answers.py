@@ -6,6 +6,8 @@ from collections import OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from aioinformer.logs import without_values
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,6 +30,9 @@ class StoredOtherwise(NamedTuple):
     generation: int | None
     until: float
     members: dict[tuple[str, ...], tuple[Any, Any]]
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 class StatusAnswers:

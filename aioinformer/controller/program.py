@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from aioinformer.errors import UsageError
+from aioinformer.files import replace_file
 from aioinformer.functions import place
 from aioinformer.logs import get_logger
 
@@ -157,7 +158,8 @@ def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
 def reports_at_signal(name: str, make: Callable[[], dict[str, Any]], file: str) -> Iterator[None]:
     """While the block runs, write the report at SIGUSR1 as one line of JSON: into a file, or into the log if it is "".
 
-    A handler of the program for this signal stays. The file is replaced as a whole, and only its owner can read it.
+    A handler of the program for this signal stays. The file is replaced as a whole, as is a link of its name, and only
+    its owner can read it.
     """
     number = getattr(signal, "SIGUSR1", None)
     if file and not Path(file).absolute().parent.is_dir():
@@ -172,10 +174,7 @@ def reports_at_signal(name: str, make: Callable[[], dict[str, Any]], file: str) 
             if not file:
                 _log.warning("manager %s: report: %s", name, line.decode())
                 return
-            beside = f"{file}.{os.getpid()}"
-            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
-                target.write(line + b"\n")
-            os.replace(beside, file)
+            replace_file(file, [line, b"\n"], private=True)
             _log.info("manager %s: its report is in %s", name, file)
         except Exception:
             _log.exception("manager %s: the report cannot be written", name)

@@ -38,6 +38,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from aioinformer.errors import AioinformerError, ApiError, DecodeError
+from aioinformer.logs import without_values
 from aioinformer.resources.versions import version_number
 
 #: The time between two tries to acquire the lease is drawn from [retry_period, retry_period * (1 + JITTER)).
@@ -153,12 +154,18 @@ class CreateLease:
 
     lease: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return without_values(self)
+
 
 @dataclass(frozen=True, slots=True)
 class UpdateLease:
     """Replace the Lease, provided that its resourceVersion is still the one given here."""
 
     lease: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 LeaseRequest: TypeAlias = GetLease | CreateLease | UpdateLease
@@ -170,6 +177,9 @@ class LeaseReply(NamedTuple):
     answer: Mapping[str, Any] | AioinformerError
     now: float
     wall: str
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 class Verdict(Enum):

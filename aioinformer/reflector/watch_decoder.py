@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, api_error
+from aioinformer.logs import without_values
 from aioinformer.reflector.watch_events import (
     ADDED,
     BOOKMARK,
@@ -51,6 +52,9 @@ class _Line(msgspec.Struct, gc=False):
 class _BookmarkMeta(msgspec.Struct, gc=False):
     resource_version: str | None = msgspec.field(name="resourceVersion", default="")
     annotations: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 class _Bookmark(msgspec.Struct, gc=False):

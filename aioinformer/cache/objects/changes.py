@@ -15,12 +15,13 @@ import msgspec
 
 from aioinformer.cache.objects.encoding import checked_json
 from aioinformer.cache.objects.fields import parse_path
-from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, as_secret, freeze_decoded
+from aioinformer.cache.objects.frozen import FrozenDict, freeze_decoded
 from aioinformer.cache.objects.models.building import build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
 from aioinformer.cache.objects.models.shapes import attributes_of, has_model
 from aioinformer.cache.objects.refusals import NotFinite, refusal
 from aioinformer.errors import UsageError
+from aioinformer.logs import without_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +41,18 @@ class _Value(NamedTuple):
 
     value: Any
 
+    def __repr__(self) -> str:
+        return without_values(self)
+
 
 class _Step(NamedTuple):
     """A step of a path: a member of an object, or an element of a list."""
 
     name: str
     inner: Any
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 #: A mapping merges its members; None deletes.
@@ -93,8 +100,6 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
         return obj.evolve(changes) if value is _MISSING else obj.evolve(changes, value)
     if isinstance(obj, Mapping):
         made: FrozenDict[str, Any] = freeze_decoded(msgspec.json.decode(changed(checked_json(obj), change)))
-        if isinstance(obj, FrozenSecret):
-            as_secret(made)
         return share(obj, made, change)
     kind: Any = type(obj)
     if hasattr(obj, "_owner"):

@@ -26,7 +26,6 @@ from aioinformer.cache.objects.storage import (
     Tier,
     decode_metadata,
     decoded,
-    decoded_secret,
     tier_for,
 )
 from aioinformer.cache.objects.views import View, decoded_body, failed_read, load_body, view_class
@@ -91,7 +90,6 @@ class ObjectType(Generic[T]):
         self._view: Callable[[Record], Any] | None = (
             view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
         )
-        self._holds_secrets = resource.holds_secrets
         self._compression = compression
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
@@ -108,7 +106,7 @@ class ObjectType(Generic[T]):
         self._fields += fields
         form = Part if self.storage is Storage.METADATA else Record
         self._field_decoder = FieldDecoder(self._fields, form) if self._fields else None
-        tier = tier_for(self.storage, self._field_decoder, holds_secrets=self._holds_secrets)
+        tier = tier_for(self.storage, self._field_decoder)
         self._tier = self._compression or tier
 
     def set_transform(self, transform: Transform[T] | None) -> None:
@@ -140,7 +138,7 @@ class ObjectType(Generic[T]):
         elif isinstance(record, DictRecord):
             body = record.recall()
         else:  # before the tier has stored it, as for a transform
-            body = (decoded_secret if self._holds_secrets else decoded)(record).recall()
+            body = decoded(record).recall()
         return body
 
     def on_arrival(self, record: Record) -> Record:

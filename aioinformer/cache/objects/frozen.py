@@ -4,8 +4,7 @@ All handlers and listers share a cached object, so a write by one of them would 
 which refuses writes and is a `dict` to code that only reads; sequences become tuples. To change something, change a
 copy: every way to copy a `FrozenDict` returns a plain `dict`.
 
-- `freeze`, `freeze_decoded` and `closed` make immutable values, `thaw` makes mutable copies;
-- `FrozenSecret` never shows the values of a Secret in its repr.
+`freeze`, `freeze_decoded` and `closed` make immutable values, `thaw` makes mutable copies.
 """
 
 from __future__ import annotations
@@ -15,10 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-_PRIVATE = ("data", "stringData")
-_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_REDACTED = "<redacted>"
 
 
 class _Open(dict[Any, Any]):
@@ -41,8 +36,8 @@ class FrozenDict(dict[K, V], metaclass=_WithoutInit):
     `copy()`, `copy.copy()` and `|` return a plain `dict` with the same values; `to_dict()` and `copy.deepcopy()` return
     a `dict` that is mutable in depth. Pickling keeps the type.
 
-    Since objects appear in logs, the repr of an object of the kind Secret shows its keys without the values (see also
-    `FrozenSecret`). The repr of annotations hides kubectl's last-applied annotation.
+    Since objects appear in logs, the repr has the keys without the values: `<FrozenDict: app, tier>`, and that of an
+    object its kind, name and version. `to_dict()` shows the values.
     """
 
     __slots__ = ()
@@ -71,10 +66,12 @@ class FrozenDict(dict[K, V], metaclass=_WithoutInit):
     update = _refuse
 
     def __repr__(self) -> str:
-        if _APPLIED in self:  # these are annotations
-            shown: dict[Any, Any] = {**self, _APPLIED: _REDACTED}
-            return repr(shown)
-        return repr(_redacted(self)) if _is_secret(self) else super().__repr__()
+        members: Mapping[Any, Any] = self
+        metadata = members.get("metadata")
+        if isinstance(metadata, Mapping) and metadata.get("name"):
+            key = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+            return f"<{members.get('kind') or 'object'} {key} version {metadata.get('resourceVersion', 'unknown')}>"
+        return f"<FrozenDict: {', '.join(map(_shown, self))}>" if self else "<FrozenDict>"
 
     def __copy__(self) -> dict[K, V]:
         return dict(self)
@@ -89,37 +86,10 @@ class FrozenDict(dict[K, V], metaclass=_WithoutInit):
         return self.__reduce__()
 
 
-class FrozenSecret(FrozenDict[K, V]):
-    """An object of the resource `secrets`, of any kind: its repr never shows the secret values."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return repr(_redacted(self))
-
-
-def as_secret(value: FrozenDict[K, V]) -> FrozenSecret[K, V]:
-    """Turn the mapping itself into a `FrozenSecret`, and return it."""
-    made: Any = value
-    made.__class__ = FrozenSecret
-    return made  # type: ignore[no-any-return]
-
-
-def _is_secret(value: Mapping[Any, Any]) -> bool:
-    kind = value.get("kind")
-    if kind is None:  # lists omit the kind; of all objects without one, Secrets have a top-level type
-        return "metadata" in value and "type" in value
-    return kind in ("Secret", "SecretList")
-
-
-def _redacted(secret: Mapping[Any, Any]) -> dict[Any, Any]:
-    shown = dict(secret)
-    for name in _PRIVATE:
-        if held := shown.get(name):
-            shown[name] = dict.fromkeys(held, _REDACTED) if isinstance(held, Mapping) else _REDACTED
-    if isinstance(items := shown.get("items"), (list, tuple)):
-        shown["items"] = [_redacted(item) if isinstance(item, Mapping) else item for item in items]
-    return shown
+def _shown(key: Any) -> str:
+    """Return a key for people. Some keys of managed fields are values: those of lists with keys, and of sets."""
+    text = str(key)
+    return f"{text[:2]}…" if text.startswith(("k:{", "v:")) else text
 
 
 _EMPTY: FrozenDict[Any, Any] = FrozenDict()

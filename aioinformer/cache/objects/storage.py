@@ -34,7 +34,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from aioinformer.cache.objects.fields import FieldDecoder, field_value
-from aioinformer.cache.objects.frozen import FrozenDict, as_secret, freeze_decoded, thaw
+from aioinformer.cache.objects.frozen import FrozenDict, freeze_decoded, thaw
 from aioinformer.cache.objects.record import (
     NO_LABELS,
     Envelope,
@@ -100,7 +100,7 @@ DictTier: TypeAlias = Literal["dict", Storage.DICT]
 StorageTier: TypeAlias = DecodedTier | DictTier
 
 
-def tier_for(storage: Storage, decoder: FieldDecoder | None, *, holds_secrets: bool = False) -> Tier | None:
+def tier_for(storage: Storage, decoder: FieldDecoder | None) -> Tier | None:
     """Return the function of a tier; None if records are stored as they arrive (or are compressed later).
 
     Args:
@@ -117,7 +117,7 @@ def tier_for(storage: Storage, decoder: FieldDecoder | None, *, holds_secrets: b
         case Storage.PROJECTION:
             return projection(decoder or FieldDecoder(()))
         case Storage.DICT:
-            return decoded_secret if holds_secrets else decoded
+            return decoded
         case _:
             return None
 
@@ -204,13 +204,6 @@ class DictRecord(Record, gc=False, eq=False):
 
     def same_bytes(self, other: Record) -> bool:
         return self is other  # there are no bytes to compare
-
-
-def decoded_secret(record: Record) -> Record:
-    """Return the record of a decoded Secret, whose repr never shows the secret values."""
-    made = decoded(record)
-    as_secret(made.recall())
-    return made
 
 
 def decoded(record: Record) -> Record:

@@ -95,7 +95,7 @@ def check(
     shutdown.code = 1
     loaded = load_manager(manager, namespaces)
     options = CheckOptions(ServerOptions(**server), account_of(service_account, loaded), user, output)
-    sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper()))
+    sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper(), is_endless=False))
 
 
 @click.command(cls=Command, short_help="Write a Grafana dashboard and alert rules.")

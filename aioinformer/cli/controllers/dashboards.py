@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from aioinformer.errors import UsageError
+from aioinformer.files import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ def write(folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, document in documents.items():
-            path.write_bytes(document)
+            replace_file(path, [document])
     except OSError as error:
         raise UsageError(f"--output {folder}: {error.strerror or error}; name a folder that can be written") from error
     return list(documents)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import keyword
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Final
 
 from aioinformer.crds import CustomResource, custom_resource
 from aioinformer.errors import OptionError, UsageError
+from aioinformer.files import replace_file
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
 #: What a package of this name would hide from the project and its tests.
@@ -57,13 +59,29 @@ def init_project(folder: Path, group: str, kind: str) -> list[str]:
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"{folder} is not empty: choose another name, or remove it; nothing was written")
-        for name, text in texts.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            with (folder / name).open("x") as file:
-                file.write(text)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
+    _write(folder, texts)
     return list(texts)
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    """Write all files into a folder that is empty or missing, or leave it so.
+
+    Raises:
+        UsageError: they cannot be written.
+    """
+    existed = folder.exists()
+    try:
+        for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            replace_file(folder / name, [text.encode()])
+    except OSError as error:
+        for left in list(folder.iterdir()) if folder.exists() else ():
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        if not existed and folder.exists():
+            folder.rmdir()
+        raise UsageError(f"{folder}: cannot be written, and nothing was: {error}") from error
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

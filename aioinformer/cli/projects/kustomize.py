@@ -17,6 +17,7 @@ from aioinformer.cli.controllers.manifest import manifest, to_yaml
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
+from aioinformer.files import replace_file
 from aioinformer.listening import LEAVING
 from aioinformer.resources import catalog
 from aioinformer.transport.auth.yaml_documents import load_yaml
@@ -82,7 +83,7 @@ def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: 
         folder.mkdir(parents=True, exist_ok=True)
         done = []
         for name in changed:
-            (folder / name).write_text(wanted[name])
+            replace_file(folder / name, [wanted[name].encode()])
             done.append(f"{'changed' if name in known else 'created'} {folder / name}")
         for name in stale:
             (folder / name).unlink()

@@ -21,7 +21,7 @@ from aioinformer.controller.inputs.content import json_of
 from aioinformer.errors import USER_ERRORS
 from aioinformer.handlers.calls import key_of
 from aioinformer.handlers.notifications import AddNotification, UpdateNotification
-from aioinformer.logs import get_logger
+from aioinformer.logs import get_logger, without_values
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ class JsonState(msgspec.Struct, frozen=True):
     key: str
     raw: bytes = b""
     json: bytes = b"{}"
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 State: TypeAlias = "Record | JsonState"

@@ -19,8 +19,6 @@ from aioinformer.workqueue.requests.causes import Cause
 
 _log = get_logger("aioinformer.controller")
 
-#: The longest value in a log line, in characters.
-_SHOWN: Final = 40
 #: The number of keys whose fields are compared at a time, and of fields for each.
 _HOT: Final = 32
 _FIELDS: Final = 16
@@ -34,23 +32,25 @@ class _Streak:
         times: when the last runs ended.
         flaps: how often fields changed, by the object and the path; None until fields are compared. The path is "" for
             fields that the class of the user does not have.
-        values: the last values of each field; of "", the name of the class.
+        values: the hashes of the last values of each field.
+        classes: the name of the class of the user, by the object.
     """
 
-    __slots__ = ("flaps", "times", "values")
+    __slots__ = ("classes", "flaps", "times", "values")
 
     def __init__(self, runs: int) -> None:
         self.times: deque[float] = deque(maxlen=runs)
         self.flaps: Counter[tuple[str, str]] | None = None
-        self.values: dict[tuple[str, str], deque[str]] = {}
+        self.values: dict[tuple[str, str], deque[int]] = {}
+        self.classes: dict[str, str] = {}
 
 
 class LoopDetector:
     """Logs a warning for keys whose runs trigger themselves. It names the field that flaps.
 
     A key is in a loop if it has run often within a short time, and each run but the first was caused by changes alone
-    and followed a run that wrote something. Fields are compared only for keys that are halfway there. Values of Secrets
-    are never logged.
+    and followed a run that wrote something. Fields are compared only for keys that are halfway there. Values of fields
+    are never logged, of any kind.
 
     Args:
         name: of the controller, for logs.
@@ -114,15 +114,14 @@ class LoopDetector:
         what = f"{resource.group_resource} {changed}"
         if not fields and not isinstance(new, (View, Mapping)):
             streak.flaps[what, ""] += 1
-            streak.values[what, ""] = deque([type(new).__name__])
+            streak.classes[what] = type(new).__name__
         for path, (before, after) in fields.items():
             field = what, path
             if field not in streak.flaps and len(streak.flaps) >= _FIELDS:
                 continue
             streak.flaps[field] += 1
-            if not resource.holds_secrets:
-                values = streak.values.setdefault(field, deque([_shown(before)], maxlen=4))
-                values.append(_shown(after))
+            values = streak.values.setdefault(field, deque([_hash_of(before)], maxlen=4))
+            values.append(_hash_of(after))
 
     def forget(self, key: ObjectName) -> None:
         """Forget a key."""
@@ -137,7 +136,7 @@ class LoopDetector:
 
     def _warn(self, key: ObjectName, streak: _Streak) -> None:
         flaps = (streak.flaps or Counter()).most_common(3)
-        fields = "; ".join(_described(field, list(streak.values.get(field, ()))) for field, _ in flaps)
+        fields = "; ".join(_described(field, streak) for field, _ in flaps)
         count, seconds = len(streak.times), streak.times[-1] - streak.times[0]
         _log.warning(
             "controller %s triggers itself: %s ran %d times in %.1f s, each time after a change that followed its own "
@@ -146,20 +145,17 @@ class LoopDetector:
         )
 
 
-def _shown(value: Any) -> str:
-    text = "absent" if value is None else msgspec.json.encode(value).decode()
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+def _hash_of(value: Any) -> int:
+    return hash(msgspec.json.encode(value))
 
 
-def _described(field: tuple[str, str], values: list[str]) -> str:
+def _described(field: tuple[str, str], streak: _Streak) -> str:
     what, path = field
     if not path:
         return (
-            f"{what} changes in a field that class {values[0]} does not have (versions and managed fields are not "
-            "compared)"
+            f"{what} changes in a field that class {streak.classes[what]} does not have (versions and managed fields "
+            "are not compared)"
         )
-    if not values:
-        return f"{path} of {what} changes (values of Secrets are not shown)"
-    if len(set(values)) == 2:
-        return f"{path} of {what} alternates between {' and '.join(sorted(set(values)))}"
-    return f"{path} of {what} takes the values {', '.join(values)}"
+    if len(set(streak.values[field])) == 2:
+        return f"{path} of {what} alternates between two values"
+    return f"{path} of {what} takes one value after the other"

@@ -11,6 +11,7 @@ from aioinformer.cache.objects.changes import changed
 from aioinformer.client.changes.patches import is_same
 from aioinformer.client.requests import APPLY, PATCHES
 from aioinformer.errors import ApiError, ApiNotFound
+from aioinformer.logs import without_values
 from aioinformer.transport import HttpRequest
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class Pretended(NamedTuple):
 
     answer: bytes
     lines: list[str]
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 async def pretend(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from aioinformer.logs import without_values
 from aioinformer.transport import SendCheck
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class Leaving(NamedTuple):
     target: Target | None
     body: bytes | None = None
     stored: bytes | None = None
+
+    def __repr__(self) -> str:
+        return without_values(self)
 
 
 class Permit:

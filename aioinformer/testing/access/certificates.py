@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
-from aioinformer.testing.state.manifests import write_private
+from aioinformer.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,5 +130,5 @@ def write_kubeconfig(
         "preferences": {},
     }
     # JSON is valid YAML.
-    write_private(path, json.dumps(content, indent=2).encode(), b"\n")
+    replace_file(path, [json.dumps(content, indent=2).encode(), b"\n"], private=True)
     return path

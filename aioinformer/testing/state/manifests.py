@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
+from aioinformer.files import replace_file
 from aioinformer.resources.manifests import load_manifests as read_manifests
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
@@ -59,24 +58,13 @@ def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[byte
         for name, bodies in collections:
             path, content = folder / f"{name}.json", _BETWEEN.join(bodies)
             if content:
-                write_private(path, _HEAD, content, _END)
+                replace_file(path, [_HEAD, content, _END], private=True)
             else:
                 path.unlink(missing_ok=True)
-        write_private(folder / _STATE, json.dumps({"resourceVersion": str(version)}).encode(), b"\n")
+        head = json.dumps({"resourceVersion": str(version)}).encode()
+        replace_file(folder / _STATE, [head, b"\n"], private=True)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
-
-
-def write_private(path: Path, *parts: bytes) -> None:
-    """Write a file with mode 0600, completely or not at all. A file or a link of this name is replaced."""
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600, and a new file
-    try:
-        with open(descriptor, "wb") as file:
-            file.writelines(parts)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
 
 
 def load_manifests(cluster: Cluster, path: Path) -> int:

@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import ssl
-import tempfile
 import time
 from base64 import b64decode, b64encode, urlsafe_b64decode
 from dataclasses import dataclass, field
@@ -25,6 +23,7 @@ import aiohttp
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.files import replace_file
 from aioinformer.logs import get_logger
 from aioinformer.transport.auth.kubeconfig import read_kubeconfig
 from aioinformer.transport.auth.secret import PrivateDict, PrivateHeaders, Secret, plain, private
@@ -34,7 +33,7 @@ from aioinformer.transport.proxies import environment_proxy, is_loopback
 from aioinformer.transport.session import connector_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 _log = get_logger("aioinformer.transport")
@@ -188,21 +187,9 @@ class TokenStore:
             OSError: the file cannot be written.
             UsageError: as `read_kubeconfig`.
         """
-        from aioinformer.transport.auth.yaml_documents import to_yaml
-
         content = read_kubeconfig(self._path) or PrivateDict()
         self._settings(content).update({"id-token": tokens.id_token, "refresh-token": tokens.refresh_token})
-        target = os.path.realpath(self._path)
-        mode = os.stat(target).st_mode & 0o777
-        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kubeconfig-")
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(to_yaml([plain(content)], sort_keys=False))
-            os.chmod(draft, mode)
-            os.replace(draft, target)
-        except BaseException:
-            os.unlink(draft)
-            raise
+        replace_file(self._path, _as_yaml(content))
 
     def _settings(self, content: dict[str, Any]) -> dict[str, Any]:
         for entry in content.get("users") or ():
@@ -211,6 +198,12 @@ class TokenStore:
                 if isinstance(config, dict):
                     return config
         return {}
+
+
+def _as_yaml(content: PrivateDict) -> Iterator[bytes]:
+    from aioinformer.transport.auth.yaml_documents import to_yaml
+
+    yield to_yaml([plain(content)], sort_keys=False).encode()
 
 
 def _text(settings: Mapping[str, Any], name: str) -> str:

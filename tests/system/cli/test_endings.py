@@ -177,6 +177,25 @@ async def test_full_stdout_ends_with_1(shell: Shell, server: ApiServer, kubeconf
     assert await command.ended() == 1
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["watch", "--help"], ["init", "shop", "--group=a.io", "--kind=Cart"]]
+)
+@pytest.mark.parametrize("stdout", ["full", "closed"])
+async def test_output_that_cannot_be_written_is_one_line_and_1(shell: Shell, arguments: list[str], stdout: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    if stdout == "full":
+        os.close(writing)
+        writing = os.open("/dev/full", os.O_WRONLY)
+    command = await shell.start(*arguments, stdout=writing)
+    os.close(writing)
+    await command.says("; the output is not complete\n")
+    assert await command.ended() == 1
+    (line,) = bytes(command._stderr).decode().splitlines()
+    assert line.startswith("Error: stdout cannot be written to: ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -242,3 +242,37 @@ async def test_commands_of_a_new_project_name_its_object(shell: Shell) -> None:
 async def test_imports_of_a_new_project_are_sorted_for_each_kind(shell: Shell, kind: str) -> None:
     await shell.run("init", "a", "--group", "example.com", "--kind", kind)
     await succeeds(["ruff", "check", "."], shell.home / "a", os.environ)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit of the size of files")
+async def test_full_disk_leaves_each_file_whole(shell: Shell) -> None:
+    """A truncated file would count as one that the user has edited."""
+    await base(shell)
+    home = shell.home
+    before = {path.name: path.read_bytes() for path in (home / "base").iterdir()}
+    limited = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600)); "
+        "from aioinformer.cli import main; main()"
+    )
+    for arguments in (
+        ["manifests", "program:manager", "-o", "base", "--image", "shop:2", "--pod-monitor"],
+        ["manifests", "program:manager", "-o", "other"],
+        ["init", "shop", "--group", "example.com", "--kind", "Cart"],
+        ["dashboards", "-o", "graphs"],
+    ):
+        done = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-c", limited, *arguments),
+            cwd=home,
+            env={**os.environ, "PYTHONPATH": f"{home}:{PROJECT}"},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, told = await done.communicate()
+        assert (done.returncode, "File too large" in told.decode()) == (2, True), told
+    after = {path.name: path.read_bytes() for path in (home / "base").iterdir()}
+    assert {name: text for name, text in after.items() if text != before.get(name)} == {}
+    assert not (home / "shop").exists()
+    for folder in ("other", "graphs"):
+        assert [each.name for each in (home / folder).iterdir()] == []
+    await base(shell, "--image", "shop:2", "--pod-monitor")

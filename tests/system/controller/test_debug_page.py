@@ -399,11 +399,15 @@ async def test_neither_secrets_nor_credentials_are_shown(api_server: ApiServer, 
             reports_at_signal("", dict, "no/report.json"),
         ):
             pass
-        written = tmp_path / "report.json"
+        written, other = tmp_path / "report.json", tmp_path / "other"
+        other.write_text("of somebody else")
+        written.symlink_to(other)
         with reports_at_signal("shop", page.manager.report, str(written)):
             os.kill(os.getpid(), signal.SIGUSR1)
-            await page.until(lambda: asyncio.sleep(0, written.exists()))
-        assert written.stat().st_mode & 0o077 == 0
+            await page.until(lambda: asyncio.sleep(0, not written.is_symlink()))
+        assert written.stat().st_mode & 0o777 == 0o600
+        assert other.read_text() == "of somebody else"
+        assert sorted(os.listdir(tmp_path)) == ["other", "report.json"]
         texts = [written.read_text(), await page.get(""), await page.get("page.js")]
         texts += [json.dumps(await page.get(path)) for path in ("api/report", "api/memory")]
         texts += [json.dumps([await page.key("default/db", controller="secrets"), await page.key("default/failing")])]

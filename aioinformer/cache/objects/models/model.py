@@ -9,18 +9,6 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-class _Hidden:
-    """Replaces a value in a repr that must not appear in a log."""
-
-    def __repr__(self) -> str:
-        return "<hidden>"
-
-
-_HIDDEN = _Hidden()
-
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An immutable API object, or a part of one, with the attribute names of kubernetes_asyncio's models.
@@ -30,8 +18,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `__name__` is the name in the API, "PodSpec"; `__qualname__` is that of kubernetes_asyncio's model, "V1PodSpec".
 
-    The repr omits attributes that are None, and never shows the values of a Secret. It hides the annotation in which
-    `kubectl apply` stores a copy of the object, since for a Secret the copy contains the values.
+    The repr names the attributes that are not None, and shows no values, since parts of objects appear in logs:
+    `<PodSpec: containers, node_name>`. `to_dict()` shows the values.
 
     Attributes:
         openapi_types: attribute -> type, in kubernetes_asyncio's notation.
@@ -47,12 +35,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return copied
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
-        return f"{type(self).__name__}({shown})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        values = [(name, getattr(self, name)) for name in self.openapi_types]
-        return [(name, _shown(type(self).__qualname__, name, value)) for name, value in values if value is not None]
+        present = [name for name in self.openapi_types if getattr(self, name) is not None]
+        return f"<{type(self).__name__}: {', '.join(present)}>" if present else f"<{type(self).__name__}>"
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Iterate over the members of the JSON, so that `dict(spec)` is `spec.to_dict()`, as for pydantic's models."""
@@ -94,11 +78,3 @@ def refuse_write(self: Model, name: str, value: Any = None) -> NoReturn:
     raise AttributeError(
         f"{type(self).__name__} belongs to a cached object: {name} cannot be changed; change a copy, from to_dict()"
     )
-
-
-def _shown(model: str, name: str, value: Any) -> Any:
-    if model == "V1Secret" and name in ("data", "string_data"):
-        return dict.fromkeys(value, _HIDDEN)
-    if name == "annotations" and _LAST_APPLIED in value:
-        return {**value, _LAST_APPLIED: _HIDDEN}
-    return value

@@ -38,13 +38,13 @@ def flap(detector: LoopDetector, state: Callable[[int], Any], resource: Resource
 
 
 @pytest.mark.behaviour("C-35")
-def test_secret_values_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_values_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
     def secret(at: int) -> Any:
         data = {"password": ("c2VjcmV0", "aHVudGVyMg==")[at % 2]}
         return view_of(document(data=data, stringData=data), core_v1.SECRETS)
 
     flap(LoopDetector("widgets"), secret, core_v1.SECRETS)
-    assert "data.password of secrets shop/web changes (values of Secrets are not shown)" in caplog.text
+    assert "data.password of secrets shop/web alternates between two values" in caplog.text
     assert "aHVudGVyMg" not in caplog.text
     assert "c2VjcmV0" not in caplog.text
 
@@ -55,9 +55,11 @@ def test_changed_fields_are_described(caplog: pytest.LogCaptureFixture) -> None:
         return widget(spec={"parts": [{"image": "x" * 100}, at]}, metadata=metadata)
 
     flap(LoopDetector("widgets"), state)
-    assert "metadata.annotations['example.com/at'] of widgets.example.com shop/web takes the values " in caplog.text
-    assert '"6", "7", "8", "9"' in caplog.text
-    assert "spec.parts.1 of widgets.example.com shop/web takes the values 6, 7, 8, 9" in caplog.text
+    assert (
+        "metadata.annotations['example.com/at'] of widgets.example.com shop/web takes one value after the"
+        in caplog.text
+    )
+    assert "spec.parts.1 of widgets.example.com shop/web takes one value after the other" in caplog.text
     assert "resourceVersion" not in caplog.text
     assert "generation" not in caplog.text
 
@@ -111,7 +113,7 @@ def test_a_loop_is_logged_with_the_field_that_flaps(caplog: pytest.LogCaptureFix
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
     assert warning.message.startswith("controller widgets triggers itself: shop/web ran 10 times in 9.0 s, ")
-    assert "spec.size of widgets.example.com shop/web alternates between 2 and 3. " in warning.message
+    assert "spec.size of widgets.example.com shop/web alternates between two values. " in warning.message
     assert detector.detected == 1
 
 
@@ -213,4 +215,4 @@ async def test_inputs_pass_the_states_of_updates_on(caplog: pytest.LogCaptureFix
             collection.put("web", spec={"size": number % 2})
         await settled()
     assert "default/web ran 10 times" in caplog.text
-    assert "spec.size of widgets.example.com default/web alternates between 0 and 1" in caplog.text
+    assert "spec.size of widgets.example.com default/web alternates between two values" in caplog.text
