@@ -163,6 +163,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "harness.exploring": "HarnessReport explore run",
         "harness.harness": "Converged Harness",
         "harness.plan": "Crash Plan",
+        "harness.reviewing": "Reviewed review",
     },
     "aioinformer.informer": {
         "informer.informer_watch": "InformerWatch",

@@ -8,3 +8,5 @@ from aioinformer.harness.harness import Converged as Converged
 from aioinformer.harness.harness import Harness as Harness
 from aioinformer.harness.plan import Crash as Crash
 from aioinformer.harness.plan import Plan as Plan
+from aioinformer.harness.reviewing import Reviewed as Reviewed
+from aioinformer.harness.reviewing import review as review

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
 
@@ -25,7 +25,7 @@ from aioinformer.logs import get_logger
 from aioinformer.metrics.counters import WebhookCounters
 from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, WebRequest, answer_asgi
-from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, SentRequest
+from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, ReadCache, SentRequest
 from aioinformer.webhooks.options import HookOptions, Purpose
 
 T = TypeVar("T")
@@ -173,7 +173,9 @@ class Admission:
         key = f"{request.namespace}/{request.name or '<generated name>'}".removeprefix("/")
         try:
             async with asyncio.timeout(max(seconds - _MARGIN, seconds / 2)) as limit:
-                return 200, await self._decide(hook, request)
+                if self._informers is None:
+                    raise UsageError(f"manager {self._name} does not run")
+                return 200, await self.decide(hook, request, self._informers)
         except USER_ERRORS as error:
             shown: BaseException = error
             if limit.expired():
@@ -187,13 +189,19 @@ class Admission:
         reason = f"{hook.purpose} of {hook.resource.group_resource} {key} has failed: {shown}"
         return 500, f"{reason}\n".encode()
 
-    async def _decide(self, hook: Hook[Any], sent: SentRequest) -> bytes:
-        if self._informers is None:
-            raise UsageError(f"manager {self._name} does not run")
+    async def decide(self, hook: Hook[Any], sent: SentRequest, informers: Mapping[str, ReadCache]) -> bytes:
+        """Return the AdmissionReview with the response of a function.
+
+        Args:
+            informers: the caches of what it reads, by `gvr`.
+
+        Raises:
+            Exception: the function has raised it, or returned what it may not.
+        """
         for gvr in hook.reads:
-            await self._informers[gvr].wait_for_sync()
+            await informers[gvr].wait_for_sync()
         is_own = sent.options is not None and self._is_own(sent.options.field_manager)
-        request = AdmissionRequest(hook, sent, self._informers, is_own=is_own)
+        request = AdmissionRequest(hook, sent, informers, is_own=is_own)
         try:
             if request.operation != "delete" and _passes_undecoded(hook, sent, request):
                 return _response(sent, warnings=request.warnings)

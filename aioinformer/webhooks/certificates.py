@@ -69,7 +69,7 @@ class Certificates:
         self._known = authority
         changed = [await self._trust(resource, trusted) for resource in CONFIGURATIONS.values()]
         if self._loaded is None or (self._loaded != authority.certificate and not any(changed)):
-            names = (*self._server.dns_names, *self._server.hosts)
+            names = (*self._server.dns_names, *self._server.addresses)
             self._load(authority.issue(names, self._now()), "the new certificate")
             self._loaded = authority.certificate
 
@@ -133,7 +133,7 @@ class Certificates:
     def _is_ours(self, webhook: dict[str, Any]) -> bool:
         config = webhook["clientConfig"]
         if "url" in config:
-            return urlsplit(config["url"]).hostname in self._server.hosts
+            return urlsplit(config["url"]).hostname in self._server.addresses
         service = config.get("service") or {}
         return bool((service.get("name"), service.get("namespace")) == (self._server.name, self._server.namespace))
 

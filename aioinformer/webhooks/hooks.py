@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -14,7 +14,6 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.client.bodies import decode
 from aioinformer.client.subresources import FORMS
 from aioinformer.errors import AioinformerError, DecodeError, UsageError
-from aioinformer.exports import lazy_type
 from aioinformer.functions import async_function, function_name
 from aioinformer.resources.resource import Resource
 from aioinformer.webhooks.options import HookOptions, Operation, Purpose, Registration
@@ -22,12 +21,6 @@ from aioinformer.webhooks.ratcheting import forgiven_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-
-    from aioinformer.informer.shared_informer import SharedIndexInformer
-
-    AnyInformer: TypeAlias = SharedIndexInformer[Any]
-else:
-    AnyInformer = lazy_type("aioinformer.informer.shared_informer", "SharedIndexInformer")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,6 +46,16 @@ class Denied(AioinformerError):
         if not self.fields or not all(self.fields.values()):
             raise UsageError(f'Denied: pass a text, or a message for each field: {{"spec.size": "…"}}, not {reason!r}')
         super().__init__(", ".join(f"{field}: {text}" if field else text for field, text in self.fields.items()))
+
+
+class ReadCache(Protocol):
+    """The part of an informer that admission functions need."""
+
+    def lister(self) -> Lister[Any]:
+        """Return the lister."""
+
+    async def wait_for_sync(self) -> None:
+        """Wait until the cache has synced."""
 
 
 class User(msgspec.Struct, frozen=True):
@@ -106,7 +109,7 @@ class AdmissionRequest(Generic[T]):
         self,
         hook: Hook[T],
         sent: SentRequest,
-        informers: Mapping[str, AnyInformer],
+        informers: Mapping[str, ReadCache],
         *,
         is_own: bool = False,
     ) -> None:

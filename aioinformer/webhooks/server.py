@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from logging import ERROR, WARNING
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -54,6 +55,8 @@ class WebhookServer(msgspec.Struct, frozen=True):
         certificate: the Certificate of cert-manager, in this namespace, whose CA cert-manager writes into the
             configurations of `aioinformer manifests`.
         hosts: further names and addresses for the certificate, for webhooks with a URL.
+        url: where the API server reaches this process instead of the Service, such as "https://192.168.49.1:9443": for
+            the configurations of `aioinformer manifests`, which then have no Service. Its host is one of `hosts`.
 
     Raises:
         UsageError: a value is invalid, or the extra is missing.
@@ -67,6 +70,7 @@ class WebhookServer(msgspec.Struct, frozen=True):
     files_secret: str = ""
     certificate: str = ""
     hosts: tuple[str, ...] = ()
+    url: str = ""
 
     def __post_init__(self) -> None:
         path_segment(self.name, "WebhookServer: name")
@@ -76,6 +80,9 @@ class WebhookServer(msgspec.Struct, frozen=True):
         given: object = self.hosts
         if isinstance(given, str):
             raise UsageError(f"WebhookServer: hosts must be a list of names, not a text: ({given!r},)")
+        parts = urlsplit(self.url)
+        if self.url and (parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment):
+            raise OptionError(f"WebhookServer: url must be https://HOST:PORT, without a query, not {self.url!r}")
         for option, value in (("files_secret", self.files_secret), ("certificate", self.certificate)):
             if value and self.files is None:
                 raise OptionError(f"WebhookServer: {option} needs files=, the folder in which the certificate is")
@@ -95,6 +102,12 @@ class WebhookServer(msgspec.Struct, frozen=True):
     def configuration(self) -> str:
         """The name of the configurations."""
         return f"{self.name}.{self.namespace}"
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """`hosts`, and the host of `url`."""
+        host = urlsplit(self.url).hostname
+        return tuple(dict.fromkeys((*self.hosts, *([host] if host else []))))
 
     @property
     def dns_names(self) -> tuple[str, ...]:

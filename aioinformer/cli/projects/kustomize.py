@@ -159,7 +159,8 @@ def _webhooks(manager: Manager, server: WebhookServer, words: dict[str, Any]) ->
             f"WebhookServer: namespace is {server.namespace}, and the manager runs in {words['namespace']}"
         )
     words = {**words, "server": server}
-    yield _filled("service", words)
+    if not server.url:
+        yield _filled("service", words)
     source = f"{server.namespace}/{server.certificate}"
     annotations = {"cert-manager.io/inject-ca-from": source} if server.certificate else None
     for purpose, resource in CONFIGURATIONS.items():
@@ -177,12 +178,19 @@ def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:
         words,
         name=name,
         hook=hook,
-        path=f"/{hook.path}",
+        client=_client(hook, words["server"]),
         operations=sorted(each.upper() for each in hook.operations),
         resources=[f"{resource.plural}/{each}" if each else resource.plural for each in hook.subresources],
         namespaces=_namespaces(hook, manager) if options.namespace_selector is None else options.namespace_selector,
         conditions=[*_spared(hook, manager, words), *options.match_conditions] or None,
     )
+
+
+def _client(hook: Hook[Any], server: WebhookServer) -> dict[str, Any]:
+    """Return how the API server reaches a webhook."""
+    if server.url:
+        return {"url": f"{server.url.rstrip('/')}/{hook.path}"}
+    return {"service": {"name": server.name, "namespace": server.namespace, "path": f"/{hook.path}"}}
 
 
 def _is_built_in(resource: Resource[Any]) -> bool:

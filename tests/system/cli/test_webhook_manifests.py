@@ -167,3 +167,19 @@ def test_options_of_a_declaration_are_in_the_configuration() -> None:
         "create-update.validate.deployments.apps": ["deployments"],
         "update-scale.validate.deployments.apps": ["deployments/scale"],
     }
+
+
+def test_url_instead_of_the_service() -> None:
+    manager = Manager("widgets", webhooks=WebhookServer("hooks", "ops", url="https://192.0.2.1:9443/"))
+
+    async def function(request: Any) -> None: ...
+
+    manager.validate(WIDGETS)(function)
+    files = base_files(manager, Deployed("widgets:manager", ("widgets", "ops")))
+    [configuration] = yaml.safe_load_all(files["webhooks.yaml"])
+    [webhook] = configuration["webhooks"]
+    assert webhook["clientConfig"] == {"url": "https://192.0.2.1:9443/validate/widgets.example.com"}
+    assert WebhookServer("hooks", url="https://[::1]:9443", hosts=("a.example",)).addresses == ("a.example", "::1")
+    for wrong in ("http://192.0.2.1", "https://", "192.0.2.1:9443", "https://a?b=c"):
+        with pytest.raises(UsageError, match="url must be https://HOST:PORT"):
+            WebhookServer("hooks", url=wrong)
