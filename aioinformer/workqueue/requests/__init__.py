@@ -1,1 +1,1 @@
-"""The queue of requests: which key runs next, when, and why. `aioinformer.controller` exports `RequestQueue`."""
+"""The queue of requests: which key runs next, when, and why. `aioinformer.workqueue` has `RequestQueue`."""
