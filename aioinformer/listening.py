@@ -36,6 +36,8 @@ _log = get_logger("aioinformer.serving")
 HEADER: Final = 10.0
 #: Seconds for a body: the API server waits no longer for a webhook.
 _BODY: Final = 30.0
+#: Bytes of bodies that are not complete, of all connections: with TLS for 240 of these, about 100 MB.
+_BODIES: Final = 32 * 2**20
 #: Seconds for a client to take what was sent to it.
 _UNREAD: Final = 30.0
 #: Seconds for which a connection waits for its next request. The API server closes those of webhooks after 90 s; if
@@ -84,6 +86,8 @@ class _Connection(asyncio.Protocol):
     """A connection: passes what comes in to aiohttp's protocol, and keeps the deadlines."""
 
     def __init__(self, port: Port, http: asyncio.Protocol, sock: socket.socket) -> None:
+        #: Of the request that is answered.
+        self.body = b""
         #: All connections in the same state; None once it is closed.
         self.state: dict[_Connection, None] | None = None
         #: Opens it; cancelled to close it before that.
@@ -219,14 +223,16 @@ class Port:
         room: is set when there may be room for another connection.
     """
 
-    def __init__(self, what: str, most: int, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, what: str, most: int, limit: int, tls: ssl.SSLContext | None) -> None:
         self.number = 0
         self.losses = _Losses(what)
         self.opening: dict[_Connection, None] = {}
         self.waiting: dict[_Connection, None] = {}
         self.answering: dict[_Connection, None] = {}
         self.room = asyncio.Event()
-        self._most, self._tls = most, tls
+        self._most, self._limit, self._tls = most, limit, tls
+        #: The bytes of each body that is not complete, the oldest first.
+        self._bodies: dict[_Connection, int] = {}
         self._is_left = False
         #: When the last request came.
         self._asked = 0.0
@@ -268,11 +274,9 @@ class Port:
 
     async def read_whole(self, request: web.Request, handler: Any) -> web.StreamResponse:
         """Read all of a request before it is answered, as a middleware of aiohttp does."""
-        connection = None if request.transport is None else request.transport.get_protocol()
-        if not isinstance(connection, _Connection) or connection.state is None:
-            raise ConnectionResetError("the connection was closed")
+        connection = _connection_of(request)
         connection.limit_reading(_BODY, "a body")
-        await request.read()
+        connection.body = await self._read(connection, request)
         connection.limit_reading(None)
         connection.enter(self.answering)
         self._asked = asyncio.get_running_loop().time()
@@ -282,8 +286,35 @@ class Port:
                 found.force_close()  # the next connection reaches another replica
             return found
         finally:
+            connection.body = b""
             if connection.state is not None:
                 connection.enter(self.waiting)
+
+    async def body_of(self, request: web.Request) -> bytes:
+        """Return the body of a request that `read_whole` has read."""
+        return _connection_of(request).body
+
+    async def _read(self, connection: _Connection, request: web.Request) -> bytes:
+        """Return a body. If there are too many bytes of bodies, the connection whose body is the oldest is closed."""
+        from aiohttp.web import HTTPRequestEntityTooLarge
+
+        body = bytearray()
+        try:
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > self._limit:
+                    raise HTTPRequestEntityTooLarge(max_size=self._limit, actual_size=len(body))
+                self._bodies[connection] = len(body)
+                while sum(self._bodies.values()) > _BODIES:
+                    oldest = next(iter(self._bodies))
+                    del self._bodies[oldest]
+                    oldest.abort()
+                    self.losses.count(f"there were more than {_BODIES} bytes of incomplete bodies")
+                if connection.state is None:
+                    raise ConnectionResetError("the connection was closed")
+        finally:
+            self._bodies.pop(connection, None)
+        return bytes(body)
 
     async def leave(self) -> None:
         """Return when no request comes any more, since clients have noticed that this port will be closed."""
@@ -302,6 +333,13 @@ class Port:
         for each in found:
             each.abort()
         return [each.opening for each in found if each.opening is not None]
+
+
+def _connection_of(request: web.Request) -> _Connection:
+    connection = None if request.transport is None else request.transport.get_protocol()
+    if not isinstance(connection, _Connection) or connection.state is None:
+        raise ConnectionResetError("the connection was closed")
+    return connection
 
 
 @asynccontextmanager
@@ -334,8 +372,8 @@ async def listening(
     """
     from aiohttp import web
 
-    found = Port(what, most, tls)
-    app = aiohttp_application(respond, limit)
+    found = Port(what, most, limit, tls)
+    app = aiohttp_application(respond, limit, found.body_of)
 
     @web.middleware
     async def read_whole(request: web.Request, handler: Any) -> web.StreamResponse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -111,14 +112,21 @@ async def _until_gone(receive: Any) -> None:
         pass
 
 
-def aiohttp_application(respond: Respond, limit: int) -> web.Application:
-    """Return an aiohttp application that answers all requests, with bodies of at most `limit` bytes."""
+def aiohttp_application(
+    respond: Respond, limit: int, read: Callable[[web.Request], Awaitable[bytes]] | None = None
+) -> web.Application:
+    """Return an aiohttp application that answers all requests, with bodies of at most `limit` bytes.
+
+    Args:
+        read: returns the body of a request; by default, aiohttp reads it.
+    """
     from aiohttp import web
 
     async def handle(request: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
         path, client, query = request.match_info["path"], request.remote or "", dict(request.query)
-        answer = await respond(WebRequest(request.method, path, headers, client, query, read=request.read))
+        body = request.read if read is None else partial(read, request)
+        answer = await respond(WebRequest(request.method, path, headers, client, query, read=body))
         if answer.stream is None:
             return web.Response(status=answer.status, body=answer.body, headers=answer.all_headers())
         response = web.StreamResponse(status=answer.status, headers=answer.all_headers())

@@ -98,6 +98,24 @@ async def test_incomplete_requests_have_a_deadline(
     assert "the server: connections of clients were closed or not accepted: a " in caplog.text
 
 
+async def test_bodies_that_are_not_complete_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BODIES", 2_000)
+    body = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n"
+    async with (
+        serving() as port,
+        connected(port.number, body + b"x" * 800) as (oldest, _),
+        connected(port.number, body + b"x" * 800) as (second, writer),
+    ):
+        await asyncio.sleep(0.1)
+        async with connected(port.number, body + b"x" * 900) as (third, _):
+            assert (await third.readline()).startswith(b"HTTP/1.1 200")
+        await seconds_until_closed(oldest)
+        writer.write(b"x" * 100)
+        assert (await second.readline()).startswith(b"HTTP/1.1 200")
+        async with connected(port.number, body.replace(b"900", b"1100") + b"x" * 1100) as (large, _):
+            assert (await large.readline()).startswith(b"HTTP/1.1 413")
+
+
 @pytest.mark.usefixtures("short")
 async def test_answer_that_is_not_taken_has_a_deadline() -> None:
     async with serving() as port:
