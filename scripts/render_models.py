@@ -113,12 +113,11 @@ class _Stub:
         self._hidden = {attribute.name for attribute in each.attributes} & {*_SCALARS}
 
     def structs(self, members: Iterable[Type]) -> list[tuple[str, Type]]:
-        """Return the types that are decoded as a part of an object, with their names."""
-        return [
-            (f"Embedded{each.name}" if each.model in self._kinds else each.name, each)
-            for each in members
-            if each.model not in self._kinds or each.model in self._embedded
-        ]
+        """Return the types that are decoded as a part of an object, with their names.
+
+        Each kind is one of them: a field of a class of the user may be a whole object.
+        """
+        return [(f"Embedded{each.name}" if each.model in self._kinds else each.name, each) for each in members]
 
     def render(self, members: Sequence[Type]) -> str:
         objects = [_object(each, self._kinds[each.model], self) for each in members if each.model in self._kinds]

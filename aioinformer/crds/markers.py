@@ -36,8 +36,23 @@ KEEP_UNKNOWN: Final = Meta(extra_json_schema={UNKNOWN: True})
 
 #: A number, or a text such as "25%".
 IntOrString: TypeAlias = int | str
+
+
+class _ForPydantic:
+    """What an annotation adds to pydantic's schema of a type, wherever the type occurs."""
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        self._members = members
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(schema), **self._members}
+
+
+_EMBEDDED_OBJECT: Final = {EMBEDDED: True, UNKNOWN: True}
 #: Another whole object, with `apiVersion`, `kind` and `metadata`, which the server checks.
-EmbeddedObject: TypeAlias = Annotated[dict[str, Any], Meta(extra_json_schema={EMBEDDED: True, UNKNOWN: True})]
+EmbeddedObject: TypeAlias = Annotated[
+    dict[str, Any], Meta(extra_json_schema=_EMBEDDED_OBJECT), _ForPydantic(_EMBEDDED_OBJECT)
+]
 
 
 def rule(

@@ -24,8 +24,11 @@ _COPIED: Final = frozenset(
 #: Keywords that a structural schema has not.
 _UNSAID: Final = ("patternProperties", "propertyNames", "prefixItems", "not", "if", "contains", "dependentRequired")
 _EXCLUSIVE: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-#: Formats of pydantic that mean base64 here.
-_BASE64: Final = ("base64url", "binary", "byte")
+#: Formats of pydantic that no schema of the server can say.
+_UNSAID_FORMATS: Final = {
+    "password": "a secret does not belong in a resource, which others may read; refer to a Secret by its name",
+    "regex": "a schema cannot say that a text is a pattern; use str, and compile it in your code",
+}
 #: All others are unknown to the server, or mean something else to it, as `duration`.
 _FORMATS: Final = ("date-time", "date", "email", "ipv4", "ipv6", "uri", "hostname")
 _KINDS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -227,13 +230,17 @@ def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
     text = "base64" if "contentEncoding" in schema else found.get("format")
     if found.get("type") == "string" and text is not None:
         found.pop("format", None)
-        if pattern := PATTERNS.get("base64" if text in _BASE64 else text):
+        if text in _UNSAID_FORMATS:
+            raise place.refuse(_UNSAID_FORMATS[text])
+        if pattern := PATTERNS.get(text):
             found.setdefault("pattern", pattern)
         if text in _FORMATS:
             found["format"] = text
             if OF_API not in schema:
                 # With a format, the server accepts any array as a string. Limits of arrays do not concern strings.
                 found |= {"minItems": 1, "maxItems": 0}
+    if schema.get("contentMediaType") == "application/json":
+        raise place.refuse("a schema cannot say that a text is JSON; use str, or Any for any JSON")
     for exclusive, bound in _EXCLUSIVE.items():
         limit = schema.get(exclusive)
         if limit is not None and limit is not False:

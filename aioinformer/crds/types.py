@@ -17,6 +17,7 @@ from aioinformer.cache.objects.frozen import FrozenDict
 from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.json_value import JSONValue
 from aioinformer.cache.objects.models.model import Model
+from aioinformer.cache.objects.whole_kinds import refused_kind
 from aioinformer.crds.descriptions import class_description, field_descriptions
 from aioinformer.crds.markers import INT_OR_STRING, class_markers, merged, with_markers
 from aioinformer.errors import UsageError
@@ -35,14 +36,49 @@ _CLOCK: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 _ZONE: Final = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 _SECONDS: Final = r"[0-9]{1,7}(\.[0-9]{1,6})?S"
 _HOURS: Final = rf"T([0-9]{{1,7}}H([0-9]{{1,7}}M)?({_SECONDS})?|[0-9]{{1,7}}M({_SECONDS})?|{_SECONDS})"
+#: pydantic counts hours in 32 bits of seconds, and writes 400 days as a year of 365 days, and 35 days.
+_FEW_HOURS: Final = _HOURS.replace("{1,7}H", "{1,6}H")
 _YEAR: Final = r"([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_TIME: Final = rf"^{_CLOCK}{_ZONE}?$"
+_DURATION: Final = rf"^[+-]?P([0-9]{{1,7}}D({_HOURS})?|{_HOURS})$"
+_OCTET: Final = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_V4: Final = rf"{_OCTET}(\.{_OCTET}){{3}}"
+_HEX: Final = "[0-9a-fA-F]{1,4}"
+#: Eight groups; or some, `::`, and at most as many as are left.
+_V6: Final = "|".join(
+    (
+        rf"({_HEX}:){{7}}({_HEX}|:)",
+        *(rf"({_HEX}:){{{before}}}(:{_HEX}){{1,{7 - before}}}" for before in range(1, 7)),
+        rf":((:{_HEX}){{1,7}}|:)",
+        *(rf"({_HEX}:){{{before}}}:" for before in range(1, 7)),
+        rf"::[fF]{{4}}:{_V4}",
+    )
+)
+_BITS_4: Final = "/(3[0-2]|[12]?[0-9])"
+_BITS_6: Final = "/(12[0-8]|1[01][0-9]|[1-9]?[0-9])"
+#: Of texts in base64 whose last character has no bits to spare.
+_SAFE: Final = "[A-Za-z0-9_-]"
 #: The server's own check of these formats is more lenient than a class, or refuses what a class accepts.
 PATTERNS: Final = {
     "base64": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+    "base64url": rf"^({_SAFE}{{4}})*({_SAFE}[AQgw]==|{_SAFE}{{2}}[AEIMQUYcgkosw048]=)?$",
+    "hex": "^([0-9a-fA-F]{2})*$",
+    "time": _TIME,
+    "duration": rf"^[+-]?P([0-9]{{1,6}}Y([0-9]{{1,7}}D)?({_FEW_HOURS})?|[0-9]{{1,7}}D({_FEW_HOURS})?|{_FEW_HOURS})$",
+    "ipv4": rf"^{_V4}$",
+    "ipv4network": rf"^{_V4}({_BITS_4})?$",
+    "ipv4interface": rf"^{_V4}({_BITS_4})?$",
+    "ipv6network": rf"^({_V6})({_BITS_6})?$",
+    "ipv6interface": rf"^({_V6})({_BITS_6})?$",
+    "ipvanyaddress": rf"^({_V4}|{_V6})$",
+    "ipvanynetwork": rf"^({_V4}({_BITS_4})?|({_V6})({_BITS_6})?)$",
+    "ipvanyinterface": rf"^({_V4}({_BITS_4})?|({_V6})({_BITS_6})?)$",
     "date": rf"^{_YEAR}-",
     "date-time": rf"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}T{_CLOCK}{_ZONE}$",
     "uuid": "^([0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32})$",
 }
+#: Of a decimal, which is a text.
+DECIMAL: Final[Schema] = {"type": "string", "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"}
 _BYTES: Final[Schema] = {"type": "string", "contentEncoding": "base64"}
 _SIMPLE: Final[dict[type[Any], Schema]] = {
     types.AnyType: {},
@@ -57,10 +93,10 @@ _SIMPLE: Final[dict[type[Any], Schema]] = {
     types.MemoryViewType: _BYTES,
     types.DateTimeType: {"type": "string", "format": "date-time"},
     types.DateType: {"type": "string", "format": "date"},
-    types.TimeType: {"type": "string", "pattern": rf"^{_CLOCK}{_ZONE}?$"},
-    types.TimeDeltaType: {"type": "string", "pattern": rf"^[+-]?P([0-9]{{1,7}}D({_HOURS})?|{_HOURS})$"},
+    types.TimeType: {"type": "string", "pattern": _TIME},
+    types.TimeDeltaType: {"type": "string", "pattern": _DURATION},
     types.UUIDType: {"type": "string", "format": "uuid"},
-    types.DecimalType: {"type": "string", "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"},
+    types.DecimalType: DECIMAL,
 }
 #: Constraints of `Meta`, and their keywords; a length has the ending of its type.
 _CONSTRAINTS: Final = {
@@ -82,6 +118,8 @@ def schema_of(cls: type[Any]) -> Schema:
         from aioinformer.crds.pydantic_types import pydantic_schema
 
         return pydantic_schema(cls)
+    if refusal := refused_kind(cls):
+        raise UsageError(refusal)
     try:
         with BUILDING:
             described = types.type_info(cls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import enum
+import ipaddress
 import uuid
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NewType, NotRequired, Optional, TypedDict, Union
@@ -168,6 +169,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "open-object": (Open, NEEDED),
     "deep": (Deep, NEEDED),
     "pod-template": (core_v1.PodTemplateSpec, NEEDED),
+    "whole-kind": (core_v1.EmbeddedConfigMap, NEEDED),
     "label-selector": (meta_v1.LabelSelector | None, None),
     "conditions": (Annotated[tuple[meta_v1.Condition, ...], list_map("type")], ()),
 }
@@ -261,3 +263,65 @@ class Tenant:
     spec: Options
     ranges: Annotated[list[Range], LIST_ATOMIC] = field(default_factory=list)
     either: Union[int, str] = 1  # noqa: UP007
+
+
+def in_base64(name: str, form: str) -> type[pydantic.BaseModel]:
+    """Return a model with bytes in another form."""
+    config = pydantic.ConfigDict(ser_json_bytes=form, val_json_bytes=form)  # type: ignore[typeddict-item]
+    return pydantic.create_model(name, __config__=config, value=(bytes, ...))
+
+
+class InSeconds(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(ser_json_timedelta="float")
+
+    value: datetime.timedelta
+
+
+#: Name -> type of the only field of the spec of a pydantic model, and its default.
+MODEL_FIELDS: dict[str, tuple[Any, Any]] = {
+    "optional": (int | None, None),
+    "nullable": (int | None, ...),
+    "null-beside-default": (int | None, 3),
+    "duration": (datetime.timedelta, ...),
+    "duration-in-seconds": (InSeconds, ...),
+    "clock": (datetime.time, ...),
+    "day": (datetime.date, ...),
+    "time": (datetime.datetime, ...),
+    "aware-time": (pydantic.AwareDatetime, ...),
+    "bytes": (bytes, ...),
+    "bytes-in-base64": (in_base64("InBase64", "base64"), ...),
+    "bytes-in-hex": (in_base64("InHex", "hex"), ...),
+    "decoded-bytes": (pydantic.Base64Bytes, ...),
+    "decoded-url-bytes": (pydantic.Base64UrlBytes, ...),
+    "decimal": (decimal.Decimal, ...),
+    "uuid": (uuid.UUID, ...),
+    "v4": (ipaddress.IPv4Address, ...),
+    "v6": (ipaddress.IPv6Address, ...),
+    "v4-interface": (ipaddress.IPv4Interface, ...),
+    "v6-interface": (ipaddress.IPv6Interface, ...),
+    "any-address": (pydantic.IPvAnyAddress, ...),
+    "any-interface": (pydantic.IPvAnyInterface, ...),
+    "v4-network": (ipaddress.IPv4Network, ...),
+    "v6-network": (ipaddress.IPv6Network, ...),
+    "any-network": (pydantic.IPvAnyNetwork, ...),
+    "limited-text": (Annotated[str, pydantic.Field(min_length=1, max_length=3)], ...),
+    "limited-number": (Annotated[float, pydantic.Field(gt=0, le=9)], ...),
+    "literal-or-null": (Literal["red", None], ...),
+    "enumeration": (Colour, Colour.RED),
+    "set": (set[str], ...),
+    "map": (dict[str, int], ...),
+    "any": (Any, None),
+    "embedded": (EmbeddedObject | None, None),
+    "several-embedded": (list[EmbeddedObject], []),
+    "dataclass": (Point, ...),
+    "tagged": (Annotated[Cat | Dog, pydantic.Field(discriminator="kind")], ...),
+    "whole-kind": (core_v1.EmbeddedConfigMap | None, None),
+    "conditions": (Annotated[list[meta_v1.Condition], list_map("type")], []),
+}
+
+
+def model_with(name: str) -> type[pydantic.BaseModel]:
+    """Return the pydantic model of a resource whose spec has one field of the table."""
+    kind = "".join(part.capitalize() for part in name.split("-"))
+    spec = pydantic.create_model(f"{kind}Spec", value=MODEL_FIELDS[name])
+    return pydantic.create_model(kind, metadata=(ObjectMeta, ...), spec=(spec, ...))

@@ -25,6 +25,10 @@ _FORMATS: dict[str, st.SearchStrategy[Any]] = {
         st.uuids().map(str), st.uuids().map(lambda each: each.hex), st.uuids().map(lambda each: str(each).upper())
     ),
 }
+_FORMATS["ipv4"] = st.one_of(
+    st.ip_addresses(v=4).map(str), st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", fullmatch=True)
+)
+_FORMATS["ipv6"] = st.one_of(st.ip_addresses(v=6).map(str), st.from_regex(r"[0-9a-f:]{2,12}", fullmatch=True))
 _TEXTS = st.one_of(st.sampled_from(["", "a", "red", "25%", "1Gi", "100m", "0", "1.5"]), st.text(max_size=6))
 _NUMBERS = st.one_of(
     st.integers(-3, 12),

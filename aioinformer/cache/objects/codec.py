@@ -29,6 +29,7 @@ from aioinformer.cache.objects.storage import (
     tier_for,
 )
 from aioinformer.cache.objects.views import View, decoded_body, failed_read, load_body, view_class
+from aioinformer.cache.objects.whole_kinds import refused_kind
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import LogError, Timed, function_name, log_each, plain_function, untimed
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as object_key
@@ -316,6 +317,8 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
 
 @lru_cache(maxsize=256)  # each client of a resource needs one, and each request of a controller has a client
 def _class_decoder(decoder: type[Any]) -> Callable[[bytes], Any]:
+    if refusal := refused_kind(decoder):
+        raise UsageError(f"decoder={decoder.__name__}: {refusal}")
     try:
         with BUILDING:
             if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):

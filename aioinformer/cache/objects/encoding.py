@@ -17,7 +17,9 @@ from aioinformer.resources.quantities import Quantity
 def encoded(obj: Any) -> bytes:
     """Return the JSON of an object: of a mapping, a view, a model, or an object of a class of the user."""
     if hasattr(obj, "model_dump_json"):
-        return bytes(obj.model_dump_json(by_alias=True, exclude_none=True), "utf-8")
+        from aioinformer.cache.objects.models.pydantic_json import json_of_model
+
+        return json_of_model(obj)
     try:
         raw = _encode(obj)
     except TypeError:
@@ -34,7 +36,7 @@ def check_finite(obj: Any, raw: bytes) -> None:
     if b"null" not in raw and not (by_pydantic and (b"NaN" in raw or b"Infinity" in raw)):
         return
     if by_pydantic:
-        obj = obj.model_dump(by_alias=True, exclude_none=True)
+        obj = obj.model_dump(by_alias=True, warnings=False)
     with suppress(TypeError):  # a view, which has no such numbers, or a part that only pydantic can encode
         obj = msgspec.to_builtins(obj, enc_hook=_plain, str_keys=True)
     _check_finite(obj)

@@ -132,6 +132,30 @@ class MatchResources(Model, frozen=True, kw_only=True):
     """resourceRules describes what operations on what resources/subresources the ValidatingAdmissionPolicy matches."""
 
 @final
+class EmbeddedMutatingAdmissionPolicy(Model, frozen=True, kw_only=True):
+    """MutatingAdmissionPolicy describes the definition of an admission mutation policy that mutates the object coming into admission chain."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    spec: MutatingAdmissionPolicySpec | None = None
+    """spec defines the desired behavior of the MutatingAdmissionPolicy."""
+
+@final
+class EmbeddedMutatingAdmissionPolicyBinding(Model, frozen=True, kw_only=True):
+    """MutatingAdmissionPolicyBinding binds the MutatingAdmissionPolicy with parametrized resources."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    spec: MutatingAdmissionPolicyBindingSpec | None = None
+    """spec defines the desired behavior of the MutatingAdmissionPolicyBinding."""
+
+@final
 class MutatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     """MutatingAdmissionPolicyBindingSpec defines the specification of the MutatingAdmissionPolicyBinding."""
     match_resources: MatchResources | None = None
@@ -186,6 +210,18 @@ class MutatingWebhook(Model, frozen=True, kw_only=True):
     """sideEffects states whether this webhook has side effects."""
     timeout_seconds: int | None = None
     """timeoutSeconds specifies the timeout for this webhook."""
+
+@final
+class EmbeddedMutatingWebhookConfiguration(Model, frozen=True, kw_only=True):
+    """MutatingWebhookConfiguration describes the configuration of and admission webhook that accept or reject and may change the object."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    webhooks: Sequence[MutatingWebhook] | None = None
+    """webhooks is a list of webhooks and the affected resources and operations."""
 
 @final
 class Mutation(Model, frozen=True, kw_only=True):
@@ -266,6 +302,32 @@ class TypeChecking(Model, frozen=True, kw_only=True):
     """expressionWarnings contains the type checking warnings for each expression."""
 
 @final
+class EmbeddedValidatingAdmissionPolicy(Model, frozen=True, kw_only=True):
+    """ValidatingAdmissionPolicy describes the definition of an admission validation policy that accepts or rejects an object without changing it."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    spec: ValidatingAdmissionPolicySpec | None = None
+    """spec defines the desired behavior of the ValidatingAdmissionPolicy."""
+    status: ValidatingAdmissionPolicyStatus | None = None
+    """status represents the current status of the ValidatingAdmissionPolicy, including warnings that are useful to determine if the policy behaves in the expected way."""
+
+@final
+class EmbeddedValidatingAdmissionPolicyBinding(Model, frozen=True, kw_only=True):
+    """ValidatingAdmissionPolicyBinding binds the ValidatingAdmissionPolicy with paramerized resources."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    spec: ValidatingAdmissionPolicyBindingSpec
+    """spec defines the desired behavior of the ValidatingAdmissionPolicyBinding."""
+
+@final
 class ValidatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     """ValidatingAdmissionPolicyBindingSpec is the specification of the ValidatingAdmissionPolicyBinding."""
     match_resources: MatchResources | None = None
@@ -330,6 +392,18 @@ class ValidatingWebhook(Model, frozen=True, kw_only=True):
     """sideEffects states whether this webhook has side effects."""
     timeout_seconds: int | None = None
     """timeoutSeconds specifies the timeout for this webhook."""
+
+@final
+class EmbeddedValidatingWebhookConfiguration(Model, frozen=True, kw_only=True):
+    """ValidatingWebhookConfiguration describes the configuration of and admission webhook that accept or reject and object without changing it."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    webhooks: Sequence[ValidatingWebhook] | None = None
+    """webhooks is a list of webhooks and the affected resources and operations."""
 
 @final
 class Validation(Model, frozen=True, kw_only=True):

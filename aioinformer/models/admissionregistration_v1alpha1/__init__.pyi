@@ -69,6 +69,30 @@ class MatchResources(Model, frozen=True, kw_only=True):
     """resourceRules describes what operations on what resources/subresources the admission policy matches."""
 
 @final
+class EmbeddedMutatingAdmissionPolicy(Model, frozen=True, kw_only=True):
+    """MutatingAdmissionPolicy describes the definition of an admission mutation policy that mutates the object coming into admission chain."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    spec: MutatingAdmissionPolicySpec | None = None
+    """spec defines the desired behavior of the MutatingAdmissionPolicy."""
+
+@final
+class EmbeddedMutatingAdmissionPolicyBinding(Model, frozen=True, kw_only=True):
+    """MutatingAdmissionPolicyBinding binds the MutatingAdmissionPolicy with parametrized resources."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    spec: MutatingAdmissionPolicyBindingSpec | None = None
+    """spec defines the desired behavior of the MutatingAdmissionPolicyBinding."""
+
+@final
 class MutatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     """MutatingAdmissionPolicyBindingSpec is the specification of the MutatingAdmissionPolicyBinding."""
     match_resources: MatchResources | None = None

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -49,6 +50,20 @@ class CustomResourceConversion(Model, frozen=True, kw_only=True):
     """strategy specifies how custom resources are converted between versions."""
     webhook: WebhookConversion | None = None
     """webhook describes how to call the conversion webhook."""
+
+@final
+class EmbeddedCustomResourceDefinition(Model, frozen=True, kw_only=True):
+    """CustomResourceDefinition represents a resource that should be exposed on the API server."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"""
+    spec: CustomResourceDefinitionSpec
+    """spec describes how the user wants the resources to appear"""
+    status: CustomResourceDefinitionStatus | None = None
+    """status indicates the actual state of the CustomResourceDefinition"""
 
 @final
 class CustomResourceDefinitionCondition(Model, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -25,6 +26,20 @@ class APIService(Object, frozen=True, eq=False):
     @property
     def status(self) -> APIServiceStatus | None:
         """Status contains derived information about an API server"""
+
+@final
+class EmbeddedAPIService(Model, frozen=True, kw_only=True):
+    """APIService represents a server for a particular GroupVersion."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: APIServiceSpec | None = None
+    """Spec contains information for locating and communicating with a server"""
+    status: APIServiceStatus | None = None
+    """Status contains derived information about an API server"""
 
 @final
 class APIServiceCondition(Model, frozen=True, kw_only=True):

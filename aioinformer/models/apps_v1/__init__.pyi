@@ -84,6 +84,34 @@ class StatefulSet(Object, frozen=True, eq=False):
         """Status is the current status of Pods in this StatefulSet."""
 
 @final
+class EmbeddedControllerRevision(Model, frozen=True, kw_only=True):
+    """ControllerRevision implements an immutable snapshot of state data."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    data: Mapping[str, Any] | None = None
+    """Data is the serialized representation of the state."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    revision: int
+    """Revision indicates the revision of the state represented by Data."""
+
+@final
+class EmbeddedDaemonSet(Model, frozen=True, kw_only=True):
+    """DaemonSet represents the configuration of a daemon set."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: DaemonSetSpec | None = None
+    """The desired behavior of this daemon set."""
+    status: DaemonSetStatus | None = None
+    """The current status of this daemon set."""
+
+@final
 class DaemonSetCondition(Model, frozen=True, kw_only=True):
     """DaemonSetCondition describes the state of a DaemonSet at a certain point."""
     last_transition_time: datetime | None = None
@@ -142,6 +170,20 @@ class DaemonSetUpdateStrategy(Model, frozen=True, kw_only=True):
     """Rolling update config params."""
     type: str | None = None
     """Type of daemon set update."""
+
+@final
+class EmbeddedDeployment(Model, frozen=True, kw_only=True):
+    """Deployment enables declarative updates for Pods and ReplicaSets."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: DeploymentSpec | None = None
+    """Specification of the desired behavior of the Deployment."""
+    status: DeploymentStatus | None = None
+    """Most recently observed status of the Deployment."""
 
 @final
 class DeploymentCondition(Model, frozen=True, kw_only=True):
@@ -210,6 +252,20 @@ class DeploymentStrategy(Model, frozen=True, kw_only=True):
     """Type of deployment."""
 
 @final
+class EmbeddedReplicaSet(Model, frozen=True, kw_only=True):
+    """ReplicaSet ensures that a specified number of pod replicas are running at any given time."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """If the Labels of a ReplicaSet are empty, they are defaulted to be the same as the Pod(s) that the ReplicaSet manages."""
+    spec: ReplicaSetSpec | None = None
+    """Spec defines the specification of the desired behavior of the ReplicaSet."""
+    status: ReplicaSetStatus | None = None
+    """Status is the most recently observed status of the ReplicaSet."""
+
+@final
 class ReplicaSetCondition(Model, frozen=True, kw_only=True):
     """ReplicaSetCondition describes the state of a replica set at a certain point."""
     last_transition_time: datetime | None = None
@@ -276,6 +332,20 @@ class RollingUpdateStatefulSetStrategy(Model, frozen=True, kw_only=True):
     """The maximum number of pods that can be unavailable during the update."""
     partition: int | None = None
     """Partition indicates the ordinal at which the StatefulSet should be partitioned for updates."""
+
+@final
+class EmbeddedStatefulSet(Model, frozen=True, kw_only=True):
+    """StatefulSet represents a set of pods with consistent identities."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: StatefulSetSpec | None = None
+    """Spec defines the desired identities of pods in this set."""
+    status: StatefulSetStatus | None = None
+    """Status is the current status of Pods in this StatefulSet."""
 
 @final
 class StatefulSetCondition(Model, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -64,10 +65,36 @@ class BoundObjectReference(Model, frozen=True, kw_only=True):
     """uid of the referent."""
 
 @final
+class EmbeddedSelfSubjectReview(Model, frozen=True, kw_only=True):
+    """SelfSubjectReview contains the user information that the kube-apiserver has about the user making this request."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is standard object's metadata."""
+    status: SelfSubjectReviewStatus | None = None
+    """status is filled in by the server with the user attributes."""
+
+@final
 class SelfSubjectReviewStatus(Model, frozen=True, kw_only=True):
     """SelfSubjectReviewStatus is filled by the kube-apiserver and sent back to a user."""
     user_info: UserInfo | None = None
     """userInfo is a set of attributes belonging to the user making this request."""
+
+@final
+class EmbeddedTokenRequest(Model, frozen=True, kw_only=True):
+    """TokenRequest requests a token for a given service account."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object's metadata."""
+    spec: TokenRequestSpec | None = None
+    """spec holds information about the request being evaluated"""
+    status: TokenRequestStatus | None = None
+    """status is filled in by the server and indicates whether the token can be authenticated."""
 
 @final
 class TokenRequestSpec(Model, frozen=True, kw_only=True):
@@ -86,6 +113,20 @@ class TokenRequestStatus(Model, frozen=True, kw_only=True):
     """expirationTimestamp is the time of expiration of the returned token."""
     token: str | None = None
     """token is the opaque bearer token."""
+
+@final
+class EmbeddedTokenReview(Model, frozen=True, kw_only=True):
+    """TokenReview attempts to authenticate a token to a known user."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object's metadata."""
+    spec: TokenReviewSpec
+    """spec holds information about the request being evaluated"""
+    status: TokenReviewStatus | None = None
+    """status is filled in by the server and indicates whether the request can be authenticated."""
 
 @final
 class TokenReviewSpec(Model, frozen=True, kw_only=True):

@@ -85,6 +85,20 @@ class LabelSelectorAttributes(Model, frozen=True, kw_only=True):
     """requirements is the parsed interpretation of a label selector."""
 
 @final
+class EmbeddedLocalSubjectAccessReview(Model, frozen=True, kw_only=True):
+    """LocalSubjectAccessReview checks whether or not a user or group can perform an action in a given namespace."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard list metadata."""
+    spec: SubjectAccessReviewSpec
+    """spec holds information about the request being evaluated."""
+    status: SubjectAccessReviewStatus | None = None
+    """status is filled in by the server and indicates whether the request is allowed or not"""
+
+@final
 class NonResourceAttributes(Model, frozen=True, kw_only=True):
     """NonResourceAttributes includes the authorization attributes available for non-resource requests to the Authorizer interface"""
     path: str | None = None
@@ -135,6 +149,20 @@ class ResourceRule(Model, frozen=True, kw_only=True):
     """verbs is a list of kubernetes resource API verbs, like: get, list, watch, create, update, delete, proxy."""
 
 @final
+class EmbeddedSelfSubjectAccessReview(Model, frozen=True, kw_only=True):
+    """SelfSubjectAccessReview checks whether or the current user can perform an action."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard list metadata."""
+    spec: SelfSubjectAccessReviewSpec
+    """spec holds information about the request being evaluated."""
+    status: SubjectAccessReviewStatus | None = None
+    """status is filled in by the server and indicates whether the request is allowed or not"""
+
+@final
 class SelfSubjectAccessReviewSpec(Model, frozen=True, kw_only=True):
     """SelfSubjectAccessReviewSpec is a description of the access request."""
     non_resource_attributes: NonResourceAttributes | None = None
@@ -143,10 +171,38 @@ class SelfSubjectAccessReviewSpec(Model, frozen=True, kw_only=True):
     """resourceAttributes describes information for a resource access request"""
 
 @final
+class EmbeddedSelfSubjectRulesReview(Model, frozen=True, kw_only=True):
+    """SelfSubjectRulesReview enumerates the set of actions the current user can perform within a namespace."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard list metadata."""
+    spec: SelfSubjectRulesReviewSpec
+    """spec holds information about the request being evaluated."""
+    status: SubjectRulesReviewStatus | None = None
+    """status is filled in by the server and indicates the set of actions a user can perform."""
+
+@final
 class SelfSubjectRulesReviewSpec(Model, frozen=True, kw_only=True):
     """SelfSubjectRulesReviewSpec defines the specification for SelfSubjectRulesReview."""
     namespace: str | None = None
     """namespace to evaluate rules for."""
+
+@final
+class EmbeddedSubjectAccessReview(Model, frozen=True, kw_only=True):
+    """SubjectAccessReview checks whether or not a user or group can perform an action."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard list metadata."""
+    spec: SubjectAccessReviewSpec
+    """spec holds information about the request being evaluated"""
+    status: SubjectAccessReviewStatus | None = None
+    """status is filled in by the server and indicates whether the request is allowed or not"""
 
 @final
 class SubjectAccessReviewSpec(Model, frozen=True, kw_only=True):

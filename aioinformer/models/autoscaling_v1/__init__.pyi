@@ -8,6 +8,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from datetime import datetime
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -50,6 +51,20 @@ class CrossVersionObjectReference(Model, frozen=True, kw_only=True):
     """name is the name of the referent; More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#names"""
 
 @final
+class EmbeddedHorizontalPodAutoscaler(Model, frozen=True, kw_only=True):
+    """configuration of a horizontal pod autoscaler."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata."""
+    spec: HorizontalPodAutoscalerSpec
+    """spec defines the behaviour of autoscaler."""
+    status: HorizontalPodAutoscalerStatus | None = None
+    """status is the current information about the autoscaler."""
+
+@final
 class HorizontalPodAutoscalerSpec(Model, frozen=True, kw_only=True):
     """specification of a horizontal pod autoscaler."""
     max_replicas: int
@@ -74,6 +89,20 @@ class HorizontalPodAutoscalerStatus(Model, frozen=True, kw_only=True):
     """lastScaleTime is the last time the HorizontalPodAutoscaler scaled the number of pods; used by the autoscaler to control how often the number of pods is changed."""
     observed_generation: int | None = None
     """observedGeneration is the most recent generation observed by this autoscaler."""
+
+@final
+class EmbeddedScale(Model, frozen=True, kw_only=True):
+    """Scale represents a scaling request for a resource."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
+    spec: ScaleSpec | None = None
+    """spec defines the behavior of the scale."""
+    status: ScaleStatus | None = None
+    """status is the current status of the scale."""
 
 @final
 class ScaleSpec(Model, frozen=True, kw_only=True):

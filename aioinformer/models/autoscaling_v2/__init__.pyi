@@ -96,6 +96,20 @@ class HPAScalingRules(Model, frozen=True, kw_only=True):
     """tolerance is the tolerance on the ratio between the current and desired metric value under which no updates are made to the desired number of replicas (e.g. 0.01 for 1%)."""
 
 @final
+class EmbeddedHorizontalPodAutoscaler(Model, frozen=True, kw_only=True):
+    """HorizontalPodAutoscaler is the configuration for a horizontal pod autoscaler, which automatically manages the replica count of any resource implementing the scale subresource based on the metrics specified."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata is the standard object metadata."""
+    spec: HorizontalPodAutoscalerSpec
+    """spec is the specification for the behaviour of the autoscaler."""
+    status: HorizontalPodAutoscalerStatus | None = None
+    """status is the current information about the autoscaler."""
+
+@final
 class HorizontalPodAutoscalerBehavior(Model, frozen=True, kw_only=True):
     """HorizontalPodAutoscalerBehavior configures the scaling behavior of the target in both Up and Down directions (scaleUp and scaleDown fields respectively)."""
     scale_down: HPAScalingRules | None = None

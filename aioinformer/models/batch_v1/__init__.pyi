@@ -42,6 +42,20 @@ class Job(Object, frozen=True, eq=False):
         """Current status of a job."""
 
 @final
+class EmbeddedCronJob(Model, frozen=True, kw_only=True):
+    """CronJob represents the configuration of a single cron job."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: CronJobSpec
+    """Specification of the desired behavior of a cron job, including the schedule."""
+    status: CronJobStatus | None = None
+    """Current status of a cron job."""
+
+@final
 class CronJobSpec(Model, frozen=True, kw_only=True):
     """CronJobSpec describes how the job execution will look like and when it will actually run."""
     concurrency_policy: str | None = None
@@ -70,6 +84,20 @@ class CronJobStatus(Model, frozen=True, kw_only=True):
     """Information when was the last time the job was successfully scheduled."""
     last_successful_time: datetime | None = None
     """Information when was the last time the job successfully completed."""
+
+@final
+class EmbeddedJob(Model, frozen=True, kw_only=True):
+    """Job represents the configuration of a single job."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: JobSpec | None = None
+    """Specification of the desired behavior of a job."""
+    status: JobStatus | None = None
+    """Current status of a job."""
 
 @final
 class JobCondition(Model, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -25,6 +26,19 @@ class CertificateSigningRequest(Object, frozen=True, eq=False):
     @property
     def status(self) -> CertificateSigningRequestStatus | None:
         """status contains information about whether the request is approved or denied, and the certificate issued by the signer, or the failure condition indicating signer failure."""
+
+@final
+class EmbeddedCertificateSigningRequest(Model, frozen=True, kw_only=True):
+    """CertificateSigningRequest objects provide a mechanism to obtain x509 certificates by submitting a certificate signing request, and having it asynchronously approved and issued."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    spec: CertificateSigningRequestSpec
+    """spec contains the certificate request, and is immutable after creation."""
+    status: CertificateSigningRequestStatus | None = None
+    """status contains information about whether the request is approved or denied, and the certificate issued by the signer, or the failure condition indicating signer failure."""
 
 @final
 class CertificateSigningRequestCondition(Model, frozen=True, kw_only=True):

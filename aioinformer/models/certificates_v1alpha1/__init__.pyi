@@ -7,6 +7,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -20,6 +21,18 @@ class ClusterTrustBundle(Object, frozen=True, eq=False):
     @property
     def spec(self) -> ClusterTrustBundleSpec:
         """spec contains the signer (if any) and trust anchors."""
+
+@final
+class EmbeddedClusterTrustBundle(Model, frozen=True, kw_only=True):
+    """ClusterTrustBundle is a cluster-scoped container for X.509 trust anchors (root certificates)."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata contains the object metadata."""
+    spec: ClusterTrustBundleSpec
+    """spec contains the signer (if any) and trust anchors."""
 
 @final
 class ClusterTrustBundleSpec(Model, frozen=True, kw_only=True):

@@ -39,12 +39,38 @@ class PodCertificateRequest(Object, frozen=True, eq=False):
         """status contains the issued certificate, and a standard set of conditions."""
 
 @final
+class EmbeddedClusterTrustBundle(Model, frozen=True, kw_only=True):
+    """ClusterTrustBundle is a cluster-scoped container for X.509 trust anchors (root certificates)."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata contains the object metadata."""
+    spec: ClusterTrustBundleSpec
+    """spec contains the signer (if any) and trust anchors."""
+
+@final
 class ClusterTrustBundleSpec(Model, frozen=True, kw_only=True):
     """ClusterTrustBundleSpec contains the signer and trust anchors."""
     signer_name: str | None = None
     """signerName indicates the associated signer, if any."""
     trust_bundle: str
     """trustBundle contains the individual X.509 trust anchors for this bundle, as PEM bundle of PEM-wrapped, DER-formatted X.509 certificates."""
+
+@final
+class EmbeddedPodCertificateRequest(Model, frozen=True, kw_only=True):
+    """PodCertificateRequest encodes a pod requesting a certificate from a given signer."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """metadata contains the object metadata."""
+    spec: PodCertificateRequestSpec
+    """spec contains the details about the certificate being requested."""
+    status: PodCertificateRequestStatus | None = None
+    """status contains the issued certificate, and a standard set of conditions."""
 
 @final
 class PodCertificateRequestSpec(Model, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from datetime import datetime
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -21,6 +22,18 @@ class Lease(Object, frozen=True, eq=False):
     @property
     def spec(self) -> LeaseSpec | None:
         """spec contains the specification of the Lease."""
+
+@final
+class EmbeddedLease(Model, frozen=True, kw_only=True):
+    """Lease defines a lease concept."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"""
+    spec: LeaseSpec | None = None
+    """spec contains the specification of the Lease."""
 
 @final
 class LeaseSpec(Model, frozen=True, kw_only=True):

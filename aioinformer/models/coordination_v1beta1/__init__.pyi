@@ -8,6 +8,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from datetime import datetime
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -21,6 +22,18 @@ class LeaseCandidate(Object, frozen=True, eq=False):
     @property
     def spec(self) -> LeaseCandidateSpec:
         """spec contains the specification of the Lease."""
+
+@final
+class EmbeddedLeaseCandidate(Model, frozen=True, kw_only=True):
+    """LeaseCandidate defines a candidate for a Lease object."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"""
+    spec: LeaseCandidateSpec
+    """spec contains the specification of the Lease."""
 
 @final
 class LeaseCandidateSpec(Model, frozen=True, kw_only=True):

@@ -361,6 +361,18 @@ class AzureFileVolumeSource(Model, frozen=True, kw_only=True):
     """shareName is the azure share Name"""
 
 @final
+class EmbeddedBinding(Model, frozen=True, kw_only=True):
+    """Binding ties one object to another; for example, a pod is bound to a node by a scheduler."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    target: ObjectReference
+    """The target object that you want to bind to the standard object."""
+
+@final
 class CSIPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """Represents storage that is managed by an external CSI volume driver"""
     controller_expand_secret_ref: SecretReference | None = None
@@ -493,6 +505,34 @@ class ComponentCondition(Model, frozen=True, kw_only=True):
     """Status of the condition for a component."""
     type: str
     """Type of condition for a component."""
+
+@final
+class EmbeddedComponentStatus(Model, frozen=True, kw_only=True):
+    """ComponentStatus (and ComponentStatusList) holds the cluster validation info."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    conditions: Sequence[ComponentCondition] | None = None
+    """List of component conditions observed"""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+
+@final
+class EmbeddedConfigMap(Model, frozen=True, kw_only=True):
+    """ConfigMap holds configuration data for pods to consume."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    binary_data: Mapping[str, str] | None = None
+    """BinaryData contains the binary data."""
+    data: Mapping[str, str] | None = None
+    """Data contains the configuration data."""
+    immutable: bool | None = None
+    """Immutable, if set to true, ensures that data stored in the ConfigMap cannot be updated (only object metadata can be modified)."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
 
 @final
 class ConfigMapEnvSource(Model, frozen=True, kw_only=True):
@@ -815,6 +855,18 @@ class EndpointSubset(Model, frozen=True, kw_only=True):
     """Port numbers available on the related IP addresses."""
 
 @final
+class EmbeddedEndpoints(Model, frozen=True, kw_only=True):
+    """Endpoints is a collection of endpoints that implement the actual service."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    subsets: Sequence[EndpointSubset] | None = None
+    """The set of all endpoints is the union of all subsets."""
+
+@final
 class EnvFromSource(Model, frozen=True, kw_only=True):
     """EnvFromSource represents the source of a set of ConfigMaps or Secrets"""
     config_map_ref: ConfigMapEnvSource | None = None
@@ -909,6 +961,44 @@ class EphemeralVolumeSource(Model, frozen=True, kw_only=True):
     """Represents an ephemeral volume that is handled by a normal storage driver."""
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
     """Will be used to create a stand-alone PVC to provision the volume."""
+
+@final
+class EmbeddedEvent(Model, frozen=True, kw_only=True):
+    """Event is a report of an event somewhere in the cluster."""
+    action: str | None = None
+    """What action was taken/failed regarding to the Regarding object."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    count: int | None = None
+    """The number of times this event has occurred."""
+    event_time: datetime | None = None
+    """Time when this Event was first observed."""
+    first_timestamp: datetime | None = None
+    """The time at which the event was first recorded."""
+    involved_object: ObjectReference
+    """The object that this event is about."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    last_timestamp: datetime | None = None
+    """The time at which the most recent occurrence of this event was recorded."""
+    message: str | None = None
+    """A human-readable description of the status of this operation."""
+    metadata: meta_v1.ObjectMeta
+    """Standard object's metadata."""
+    reason: str | None = None
+    """This should be a short, machine understandable string that gives the reason for the transition into the object's current status."""
+    related: ObjectReference | None = None
+    """Optional secondary object for more complex actions."""
+    reporting_component: str | None = None
+    """Name of the controller that emitted this Event, e.g. `kubernetes.io/kubelet`."""
+    reporting_instance: str | None = None
+    """ID of the controller instance, e.g. `kubelet-xyzf`."""
+    series: EventSeries | None = None
+    """Data about the Event series this event represents or nil if it's a singleton Event."""
+    source: EventSource | None = None
+    """The component reporting this event."""
+    type: str | None = None
+    """Type of this event (Normal, Warning), new types could be added in the future"""
 
 @final
 class EventSeries(Model, frozen=True, kw_only=True):
@@ -1192,6 +1282,18 @@ class LifecycleHandler(Model, frozen=True, kw_only=True):
         """The same as `exec_`."""
 
 @final
+class EmbeddedLimitRange(Model, frozen=True, kw_only=True):
+    """LimitRange sets resource usage limits for each kind of resource in a Namespace."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: LimitRangeSpec | None = None
+    """Spec defines the limits enforced."""
+
+@final
 class LimitRangeItem(Model, frozen=True, kw_only=True):
     """LimitRangeItem defines a min/max usage limit for any resource that matches on kind."""
     default: Mapping[str, str] | None = None
@@ -1274,6 +1376,20 @@ class NFSVolumeSource(Model, frozen=True, kw_only=True):
     """server is the hostname or IP address of the NFS server."""
 
 @final
+class EmbeddedNamespace(Model, frozen=True, kw_only=True):
+    """Namespace provides a scope for Names."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: NamespaceSpec | None = None
+    """Spec defines the behavior of the Namespace."""
+    status: NamespaceStatus | None = None
+    """Status describes the current status of a Namespace."""
+
+@final
 class NamespaceCondition(Model, frozen=True, kw_only=True):
     """NamespaceCondition contains details about state of namespace."""
     last_transition_time: datetime | None = None
@@ -1300,6 +1416,20 @@ class NamespaceStatus(Model, frozen=True, kw_only=True):
     """Represents the latest available observations of a namespace's current state."""
     phase: str | None = None
     """Phase is the current lifecycle phase of the namespace."""
+
+@final
+class EmbeddedNode(Model, frozen=True, kw_only=True):
+    """Node is a worker node in Kubernetes."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: NodeSpec | None = None
+    """Spec defines the behavior of a node."""
+    status: NodeStatus | None = None
+    """Most recently observed status of the node."""
 
 @final
 class NodeAddress(Model, frozen=True, kw_only=True):
@@ -1522,6 +1652,20 @@ class ObjectReference(Model, frozen=True, kw_only=True):
     """UID of the referent."""
 
 @final
+class EmbeddedPersistentVolume(Model, frozen=True, kw_only=True):
+    """PersistentVolume (PV) is a storage resource provisioned by an administrator."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: PersistentVolumeSpec | None = None
+    """spec defines a specification of a persistent volume owned by the cluster."""
+    status: PersistentVolumeStatus | None = None
+    """status represents the current information/status for the persistent volume."""
+
+@final
 class EmbeddedPersistentVolumeClaim(Model, frozen=True, kw_only=True):
     """PersistentVolumeClaim is a user's request for and claim to a persistent volume"""
     api_version: str | None = None
@@ -1694,6 +1838,20 @@ class PhotonPersistentDiskVolumeSource(Model, frozen=True, kw_only=True):
     """fsType is the filesystem type to mount."""
     pd_id: str
     """pdID is the ID that identifies Photon Controller persistent disk"""
+
+@final
+class EmbeddedPod(Model, frozen=True, kw_only=True):
+    """Pod is a collection of containers that can run on a host."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: PodSpec | None = None
+    """Specification of the desired behavior of the pod."""
+    status: PodStatus | None = None
+    """Most recently observed status of the pod."""
 
 @final
 class PodAffinity(Model, frozen=True, kw_only=True):
@@ -2002,6 +2160,18 @@ class PodStatus(Model, frozen=True, kw_only=True):
     """RFC 3339 date and time at which the object was acknowledged by the Kubelet."""
 
 @final
+class EmbeddedPodTemplate(Model, frozen=True, kw_only=True):
+    """PodTemplate describes a template for creating copies of a predefined pod."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    template: PodTemplateSpec | None = None
+    """Template defines the pods that will be created from this pod template."""
+
+@final
 class PodTemplateSpec(Model, frozen=True, kw_only=True):
     """PodTemplateSpec describes the data a pod should have when created from a template"""
     metadata: meta_v1.ObjectMeta | None = None
@@ -2129,6 +2299,20 @@ class RBDVolumeSource(Model, frozen=True, kw_only=True):
     """user is the rados user name."""
 
 @final
+class EmbeddedReplicationController(Model, frozen=True, kw_only=True):
+    """ReplicationController represents the configuration of a replication controller."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """If the Labels of a ReplicationController are empty, they are defaulted to be the same as the Pod(s) that the replication controller manages."""
+    spec: ReplicationControllerSpec | None = None
+    """Spec defines the specification of the desired behavior of the replication controller."""
+    status: ReplicationControllerStatus | None = None
+    """Status is the most recently observed status of the replication controller."""
+
+@final
 class ReplicationControllerCondition(Model, frozen=True, kw_only=True):
     """ReplicationControllerCondition describes the state of a replication controller at a certain point."""
     last_transition_time: datetime | None = None
@@ -2197,6 +2381,20 @@ class ResourceHealth(Model, frozen=True, kw_only=True):
     """Message provides human-readable context for Health (e.g. "ECC error count exceeded threshold")."""
     resource_id: str
     """ResourceID is the unique identifier of the resource."""
+
+@final
+class EmbeddedResourceQuota(Model, frozen=True, kw_only=True):
+    """ResourceQuota sets aggregate quota restrictions enforced per namespace"""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: ResourceQuotaSpec | None = None
+    """Spec defines the desired quota."""
+    status: ResourceQuotaStatus | None = None
+    """Status defines the actual enforced quota and its current usage."""
 
 @final
 class ResourceQuotaSpec(Model, frozen=True, kw_only=True):
@@ -2319,6 +2517,24 @@ class SeccompProfile(Model, frozen=True, kw_only=True):
     """type indicates which kind of seccomp profile will be applied."""
 
 @final
+class EmbeddedSecret(Model, frozen=True, kw_only=True):
+    """Secret holds secret data of a certain type."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    data: Mapping[str, str] | None = None
+    """Data contains the secret data."""
+    immutable: bool | None = None
+    """Immutable, if set to true, ensures that data stored in the Secret cannot be updated (only object metadata can be modified)."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    string_data: Mapping[str, str] | None = None
+    """stringData allows specifying non-binary secret data in string form."""
+    type: str | None = None
+    """Used to facilitate programmatic handling of secret data."""
+
+@final
 class SecretEnvSource(Model, frozen=True, kw_only=True):
     """SecretEnvSource selects a Secret to populate the environment variables with."""
     name: str | None = None
@@ -2393,6 +2609,36 @@ class SecurityContext(Model, frozen=True, kw_only=True):
     """The seccomp options to use by this container."""
     windows_options: WindowsSecurityContextOptions | None = None
     """The Windows specific settings applied to all containers."""
+
+@final
+class EmbeddedService(Model, frozen=True, kw_only=True):
+    """Service is a named abstraction of software service (for example, mysql) consisting of local port (for example 3306) that the proxy listens on, and the selector that determines which pods will answer requests sent through the proxy."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: ServiceSpec | None = None
+    """Spec defines the behavior of a service."""
+    status: ServiceStatus | None = None
+    """Most recently observed status of the service."""
+
+@final
+class EmbeddedServiceAccount(Model, frozen=True, kw_only=True):
+    """ServiceAccount binds together: * a name, understood by users, and perhaps by peripheral systems, for an identity * a principal that can be authenticated and authorized * a set of secrets"""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    automount_service_account_token: bool | None = None
+    """AutomountServiceAccountToken indicates whether pods running as this service account should have an API token automatically mounted."""
+    image_pull_secrets: Sequence[LocalObjectReference] | None = None
+    """ImagePullSecrets is a list of references to secrets in the same namespace to use for pulling any images in pods that reference this ServiceAccount."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    secrets: Sequence[ObjectReference] | None = None
+    """Secrets is a list of the secrets in the same namespace that pods running using this ServiceAccount are allowed to use."""
 
 @final
 class ServiceAccountTokenProjection(Model, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, final
 
-from aioinformer.models import core_v1
+from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -78,6 +78,22 @@ class EndpointPort(Model, frozen=True, kw_only=True):
     """port represents the port number of the endpoint."""
     protocol: str | None = None
     """protocol represents the IP protocol for this port."""
+
+@final
+class EmbeddedEndpointSlice(Model, frozen=True, kw_only=True):
+    """EndpointSlice represents a set of service endpoints."""
+    address_type: str
+    """addressType specifies the type of address carried by this EndpointSlice."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    endpoints: Sequence[Endpoint] | None = None
+    """endpoints is a list of unique endpoints in this slice."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    ports: Sequence[EndpointPort] | None = None
+    """ports specifies the list of network ports exposed by each endpoint in this slice."""
 
 @final
 class ForNode(Model, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from datetime import datetime
 from typing import Final, Literal, final
 
-from aioinformer.models import core_v1
+from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -61,6 +61,44 @@ class Event(Object, frozen=True, eq=False):
     @property
     def type(self) -> str | None:
         """type is the type of this event (Normal, Warning), new types could be added in the future."""
+
+@final
+class EmbeddedEvent(Model, frozen=True, kw_only=True):
+    """Event is a report of an event somewhere in the cluster."""
+    action: str | None = None
+    """action is what action was taken/failed regarding to the regarding object."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    deprecated_count: int | None = None
+    """deprecatedCount is the deprecated field assuring backward compatibility with core.v1 Event type."""
+    deprecated_first_timestamp: datetime | None = None
+    """deprecatedFirstTimestamp is the deprecated field assuring backward compatibility with core.v1 Event type."""
+    deprecated_last_timestamp: datetime | None = None
+    """deprecatedLastTimestamp is the deprecated field assuring backward compatibility with core.v1 Event type."""
+    deprecated_source: core_v1.EventSource | None = None
+    """deprecatedSource is the deprecated field assuring backward compatibility with core.v1 Event type."""
+    event_time: datetime | None = None
+    """eventTime is the time when this Event was first observed."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    note: str | None = None
+    """note is a human-readable description of the status of this operation."""
+    reason: str | None = None
+    """reason is why the action was taken."""
+    regarding: core_v1.ObjectReference | None = None
+    """regarding contains the object this Event is about."""
+    related: core_v1.ObjectReference | None = None
+    """related is the optional secondary object for more complex actions."""
+    reporting_controller: str | None = None
+    """reportingController is the name of the controller that emitted this Event, e.g. `kubernetes.io/kubelet`."""
+    reporting_instance: str | None = None
+    """reportingInstance is the ID of the controller instance, e.g. `kubelet-xyzf`."""
+    series: EventSeries | None = None
+    """series is data about the Event series this event represents or nil if it's a singleton Event."""
+    type: str | None = None
+    """type is the type of this event (Normal, Warning), new types could be added in the future."""
 
 @final
 class EventSeries(Model, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -53,6 +54,20 @@ class FlowDistinguisherMethod(Model, frozen=True, kw_only=True):
     """FlowDistinguisherMethod specifies the method of a flow distinguisher."""
     type: str
     """`type` is the type of flow distinguisher method The supported types are "ByUser" and "ByNamespace"."""
+
+@final
+class EmbeddedFlowSchema(Model, frozen=True, kw_only=True):
+    """FlowSchema defines the schema of a group of flows."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """`metadata` is the standard object's metadata."""
+    spec: FlowSchemaSpec | None = None
+    """`spec` is the specification of the desired behavior of a FlowSchema."""
+    status: FlowSchemaStatus | None = None
+    """`status` is the current status of a FlowSchema."""
 
 @final
 class FlowSchemaCondition(Model, frozen=True, kw_only=True):
@@ -129,6 +144,20 @@ class PolicyRulesWithSubjects(Model, frozen=True, kw_only=True):
     """`resourceRules` is a slice of ResourcePolicyRules that identify matching requests according to their verb and the target resource."""
     subjects: Sequence[Subject]
     """subjects is the list of normal user, serviceaccount, or group that this rule cares about."""
+
+@final
+class EmbeddedPriorityLevelConfiguration(Model, frozen=True, kw_only=True):
+    """PriorityLevelConfiguration represents the configuration of a priority level."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """`metadata` is the standard object's metadata."""
+    spec: PriorityLevelConfigurationSpec | None = None
+    """`spec` is the specification of the desired behavior of a "request-priority"."""
+    status: PriorityLevelConfigurationStatus | None = None
+    """`status` is the current status of a "request-priority"."""
 
 @final
 class PriorityLevelConfigurationCondition(Model, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, final
 
+from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -37,6 +38,20 @@ class ServerStorageVersion(Model, frozen=True, kw_only=True):
     """encodingVersion the API server encodes the object to when persisting it in the backend (e.g., etcd)."""
     served_versions: Sequence[str] | None = None
     """servedVersions lists all versions the API server can serve."""
+
+@final
+class EmbeddedStorageVersion(Model, frozen=True, kw_only=True):
+    """Storage version of a specific resource."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta
+    """metadata is the standard object metadata."""
+    spec: Any = None
+    """spec is an empty spec."""
+    status: StorageVersionStatus | None = None
+    """status on the version the API server instance can decode from and encode objects to when persisting objects in the backend."""
 
 @final
 class StorageVersionCondition(Model, frozen=True, kw_only=True):

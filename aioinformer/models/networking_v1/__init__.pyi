@@ -90,6 +90,18 @@ class HTTPIngressRuleValue(Model, frozen=True, kw_only=True):
     """paths is a collection of paths that map requests to backends."""
 
 @final
+class EmbeddedIPAddress(Model, frozen=True, kw_only=True):
+    """IPAddress represents a single IP of a single IP Family."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: IPAddressSpec
+    """spec is the desired state of the IPAddress."""
+
+@final
 class IPAddressSpec(Model, frozen=True, kw_only=True):
     """IPAddressSpec describe the attributes in an IP Address."""
     parent_ref: ParentReference
@@ -107,12 +119,38 @@ class IPBlock(Model, frozen=True, kw_only=True):
         """The same as `except_`."""
 
 @final
+class EmbeddedIngress(Model, frozen=True, kw_only=True):
+    """Ingress is a collection of rules that allow inbound connections to reach the endpoints defined by a backend."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: IngressSpec | None = None
+    """spec is the desired state of the Ingress."""
+    status: IngressStatus | None = None
+    """status is the current state of the Ingress."""
+
+@final
 class IngressBackend(Model, frozen=True, kw_only=True):
     """IngressBackend describes all endpoints for a given service and port."""
     resource: core_v1.TypedLocalObjectReference | None = None
     """resource is an ObjectRef to another Kubernetes resource in the namespace of the Ingress object."""
     service: IngressServiceBackend | None = None
     """service references a service as a backend."""
+
+@final
+class EmbeddedIngressClass(Model, frozen=True, kw_only=True):
+    """IngressClass represents the class of the Ingress, referenced by the Ingress Spec."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: IngressClassSpec | None = None
+    """spec is the desired state of the IngressClass."""
 
 @final
 class IngressClassParametersReference(Model, frozen=True, kw_only=True):
@@ -204,6 +242,18 @@ class IngressTLS(Model, frozen=True, kw_only=True):
     """secretName is the name of the secret used to terminate TLS traffic on port 443."""
 
 @final
+class EmbeddedNetworkPolicy(Model, frozen=True, kw_only=True):
+    """NetworkPolicy describes what network traffic is allowed for a set of Pods"""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: NetworkPolicySpec | None = None
+    """spec represents the specification of the desired behavior for this NetworkPolicy."""
+
+@final
 class NetworkPolicyEgressRule(Model, frozen=True, kw_only=True):
     """NetworkPolicyEgressRule describes a particular set of traffic that is allowed out of pods matched by a NetworkPolicySpec's podSelector."""
     ports: Sequence[NetworkPolicyPort] | None = None
@@ -273,6 +323,20 @@ class ServiceBackendPort(Model, frozen=True, kw_only=True):
     """name is the name of the port on the Service."""
     number: int | None = None
     """number is the numerical port number (e.g. 80) on the Service."""
+
+@final
+class EmbeddedServiceCIDR(Model, frozen=True, kw_only=True):
+    """ServiceCIDR defines a range of IP addresses using CIDR format (e.g. 192.168.0.0/24 or 2001:db2::/64)."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: ServiceCIDRSpec | None = None
+    """spec is the desired state of the ServiceCIDR."""
+    status: ServiceCIDRStatus | None = None
+    """status represents the current state of the ServiceCIDR."""
 
 @final
 class ServiceCIDRSpec(Model, frozen=True, kw_only=True):

@@ -38,6 +38,18 @@ class ServiceCIDR(Object, frozen=True, eq=False):
         """status represents the current state of the ServiceCIDR."""
 
 @final
+class EmbeddedIPAddress(Model, frozen=True, kw_only=True):
+    """IPAddress represents a single IP of a single IP Family."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: IPAddressSpec
+    """spec is the desired state of the IPAddress."""
+
+@final
 class IPAddressSpec(Model, frozen=True, kw_only=True):
     """IPAddressSpec describe the attributes in an IP Address."""
     parent_ref: ParentReference
@@ -54,6 +66,20 @@ class ParentReference(Model, frozen=True, kw_only=True):
     """Namespace is the namespace of the object being referenced."""
     resource: str
     """Resource is the resource of the object being referenced."""
+
+@final
+class EmbeddedServiceCIDR(Model, frozen=True, kw_only=True):
+    """ServiceCIDR defines a range of IP addresses using CIDR format (e.g. 192.168.0.0/24 or 2001:db2::/64)."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: ServiceCIDRSpec | None = None
+    """spec is the desired state of the ServiceCIDR."""
+    status: ServiceCIDRStatus | None = None
+    """status represents the current state of the ServiceCIDR."""
 
 @final
 class ServiceCIDRSpec(Model, frozen=True, kw_only=True):

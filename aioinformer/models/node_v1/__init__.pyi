@@ -8,7 +8,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, final
 
-from aioinformer.models import core_v1
+from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
@@ -34,6 +34,22 @@ class Overhead(Model, frozen=True, kw_only=True):
     """Overhead structure represents the resource overhead associated with running a pod."""
     pod_fixed: Mapping[str, str] | None = None
     """podFixed represents the fixed resource overhead associated with running a pod."""
+
+@final
+class EmbeddedRuntimeClass(Model, frozen=True, kw_only=True):
+    """RuntimeClass defines a class of container runtime supported in the cluster."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    handler: str
+    """handler specifies the underlying runtime and configuration that the CRI implementation will use to handle pods of this class."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"""
+    overhead: Overhead | None = None
+    """overhead represents the resource overhead associated with running a pod for a given RuntimeClass."""
+    scheduling: Scheduling | None = None
+    """scheduling holds the scheduling constraints to ensure that pods running with this RuntimeClass are scheduled to nodes that support it."""
 
 @final
 class Scheduling(Model, frozen=True, kw_only=True):

@@ -39,6 +39,32 @@ class PodDisruptionBudget(Object, frozen=True, eq=False):
         """Most recently observed status of the PodDisruptionBudget."""
 
 @final
+class EmbeddedEviction(Model, frozen=True, kw_only=True):
+    """Eviction evicts a pod from its node subject to certain policies and safety constraints."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    delete_options: meta_v1.DeleteOptions | None = None
+    """DeleteOptions may be provided"""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """ObjectMeta describes the pod that is being evicted."""
+
+@final
+class EmbeddedPodDisruptionBudget(Model, frozen=True, kw_only=True):
+    """PodDisruptionBudget is an object to define the max disruption that can be caused to a collection of pods"""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: PodDisruptionBudgetSpec | None = None
+    """Specification of the desired behavior of the PodDisruptionBudget."""
+    status: PodDisruptionBudgetStatus | None = None
+    """Most recently observed status of the PodDisruptionBudget."""
+
+@final
 class PodDisruptionBudgetSpec(Model, frozen=True, kw_only=True):
     """PodDisruptionBudgetSpec is a description of a PodDisruptionBudget."""
     max_unavailable: int | str | None = None

@@ -72,6 +72,34 @@ class AggregationRule(Model, frozen=True, kw_only=True):
     """ClusterRoleSelectors holds a list of selectors which will be used to find ClusterRoles and create the rules."""
 
 @final
+class EmbeddedClusterRole(Model, frozen=True, kw_only=True):
+    """ClusterRole is a cluster level, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding or ClusterRoleBinding."""
+    aggregation_rule: AggregationRule | None = None
+    """AggregationRule is an optional field that describes how to build the Rules for this ClusterRole."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    rules: Sequence[PolicyRule] | None = None
+    """Rules holds all the PolicyRules for this ClusterRole"""
+
+@final
+class EmbeddedClusterRoleBinding(Model, frozen=True, kw_only=True):
+    """ClusterRoleBinding references a ClusterRole, but not contain it."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    role_ref: RoleRef
+    """RoleRef can only reference a ClusterRole in the global namespace."""
+    subjects: Sequence[Subject] | None = None
+    """Subjects holds references to the objects the role applies to."""
+
+@final
 class PolicyRule(Model, frozen=True, kw_only=True):
     """PolicyRule holds information that describes a policy rule, but does not contain information about who the rule applies to or which namespace the rule applies to."""
     api_groups: Sequence[str] | None = None
@@ -84,6 +112,32 @@ class PolicyRule(Model, frozen=True, kw_only=True):
     """Resources is a list of resources this rule applies to."""
     verbs: Sequence[str]
     """Verbs is a list of Verbs that apply to ALL the ResourceKinds contained in this rule."""
+
+@final
+class EmbeddedRole(Model, frozen=True, kw_only=True):
+    """Role is a namespaced, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    rules: Sequence[PolicyRule] | None = None
+    """Rules holds all the PolicyRules for this Role"""
+
+@final
+class EmbeddedRoleBinding(Model, frozen=True, kw_only=True):
+    """RoleBinding references a role, but does not contain it."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    role_ref: RoleRef
+    """RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace."""
+    subjects: Sequence[Subject] | None = None
+    """Subjects holds references to the objects the role applies to."""
 
 @final
 class RoleRef(Model, frozen=True, kw_only=True):

@@ -54,6 +54,20 @@ class DeviceTaint(Model, frozen=True, kw_only=True):
     """The taint value corresponding to the taint key."""
 
 @final
+class EmbeddedDeviceTaintRule(Model, frozen=True, kw_only=True):
+    """DeviceTaintRule adds one taint to all devices which match the selector."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata"""
+    spec: DeviceTaintRuleSpec
+    """Spec specifies the selector and one taint."""
+    status: DeviceTaintRuleStatus | None = None
+    """Status provides information about what was requested in the spec."""
+
+@final
 class DeviceTaintRuleSpec(Model, frozen=True, kw_only=True):
     """DeviceTaintRuleSpec specifies the selector and one taint."""
     device_selector: DeviceTaintSelector | None = None
@@ -100,6 +114,20 @@ class PoolStatus(Model, frozen=True, kw_only=True):
     """UnavailableDevices is the number of devices that are not available due to taints or other conditions, but are not allocated."""
     validation_error: str | None = None
     """ValidationError is set when the pool's data could not be fully validated (e.g., incomplete slice publication)."""
+
+@final
+class EmbeddedResourcePoolStatusRequest(Model, frozen=True, kw_only=True):
+    """ResourcePoolStatusRequest triggers a one-time calculation of resource pool status based on the provided filters."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta
+    """Standard object metadata"""
+    spec: ResourcePoolStatusRequestSpec
+    """Spec defines the filters for which pools to include in the status."""
+    status: ResourcePoolStatusRequestStatus | None = None
+    """Status is populated by the controller with the calculated pool status."""
 
 @final
 class ResourcePoolStatusRequestSpec(Model, frozen=True, kw_only=True):

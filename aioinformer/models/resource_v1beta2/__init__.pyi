@@ -244,6 +244,18 @@ class DeviceClaimConfiguration(Model, frozen=True, kw_only=True):
     """Requests lists the names of requests where the configuration applies."""
 
 @final
+class EmbeddedDeviceClass(Model, frozen=True, kw_only=True):
+    """DeviceClass is a vendor- or admin-provided resource that contains device configuration and selectors."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata"""
+    spec: DeviceClassSpec
+    """Spec defines what can be allocated and how to configure it."""
+
+@final
 class DeviceClassConfiguration(Model, frozen=True, kw_only=True):
     """DeviceClassConfiguration is used in DeviceClass."""
     opaque: OpaqueDeviceConfiguration | None = None
@@ -348,6 +360,20 @@ class DeviceTaint(Model, frozen=True, kw_only=True):
     """The taint value corresponding to the taint key."""
 
 @final
+class EmbeddedDeviceTaintRule(Model, frozen=True, kw_only=True):
+    """DeviceTaintRule adds one taint to all devices which match the selector."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata"""
+    spec: DeviceTaintRuleSpec
+    """Spec specifies the selector and one taint."""
+    status: DeviceTaintRuleStatus | None = None
+    """Status provides information about what was requested in the spec."""
+
+@final
 class DeviceTaintRuleSpec(Model, frozen=True, kw_only=True):
     """DeviceTaintRuleSpec specifies the selector and one taint."""
     device_selector: DeviceTaintSelector | None = None
@@ -430,6 +456,20 @@ class OpaqueDeviceConfiguration(Model, frozen=True, kw_only=True):
     """Parameters can contain arbitrary data."""
 
 @final
+class EmbeddedResourceClaim(Model, frozen=True, kw_only=True):
+    """ResourceClaim describes a request for access to resources in the cluster, for use by workloads."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata"""
+    spec: ResourceClaimSpec
+    """Spec describes what is being requested and how to configure it."""
+    status: ResourceClaimStatus | None = None
+    """Status describes whether the claim is ready to use and what has been allocated."""
+
+@final
 class ResourceClaimConsumerReference(Model, frozen=True, kw_only=True):
     """ResourceClaimConsumerReference contains enough information to let you locate the consumer of a ResourceClaim."""
     api_group: str | None = None
@@ -458,6 +498,18 @@ class ResourceClaimStatus(Model, frozen=True, kw_only=True):
     """ReservedFor indicates which entities are currently allowed to use the claim."""
 
 @final
+class EmbeddedResourceClaimTemplate(Model, frozen=True, kw_only=True):
+    """ResourceClaimTemplate is used to produce ResourceClaim objects."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata"""
+    spec: ResourceClaimTemplateSpec
+    """Describes the ResourceClaim that is to be generated."""
+
+@final
 class ResourceClaimTemplateSpec(Model, frozen=True, kw_only=True):
     """ResourceClaimTemplateSpec contains the metadata and fields for a ResourceClaim."""
     metadata: meta_v1.ObjectMeta | None = None
@@ -474,6 +526,18 @@ class ResourcePool(Model, frozen=True, kw_only=True):
     """Name is used to identify the pool."""
     resource_slice_count: int
     """ResourceSliceCount is the total number of ResourceSlices in the pool at this generation number."""
+
+@final
+class EmbeddedResourceSlice(Model, frozen=True, kw_only=True):
+    """ResourceSlice represents one or more resources in a pool of similar resources, managed by a common driver."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata"""
+    spec: ResourceSliceSpec
+    """Contains the information published by the driver."""
 
 @final
 class ResourceSliceSpec(Model, frozen=True, kw_only=True):

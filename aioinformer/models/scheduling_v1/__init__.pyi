@@ -7,7 +7,8 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from typing import Final, Literal, final
 
-from aioinformer.models.base import Object
+from aioinformer.models import meta_v1
+from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
 @final
@@ -29,5 +30,23 @@ class PriorityClass(Object, frozen=True, eq=False):
     @property
     def value(self) -> int | None:
         """value represents the integer value of this priority class."""
+
+@final
+class EmbeddedPriorityClass(Model, frozen=True, kw_only=True):
+    """PriorityClass defines mapping from a priority class name to the priority integer value."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    description: str | None = None
+    """description is an arbitrary string that usually provides guidelines on when this priority class should be used."""
+    global_default: bool | None = None
+    """globalDefault specifies whether this PriorityClass should be considered as the default priority for pods that do not have any priority class."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    preemption_policy: str | None = None
+    """preemptionPolicy is the Policy for preempting pods with lower priority."""
+    value: int | None = None
+    """value represents the integer value of this priority class."""
 
 PRIORITY_CLASSES: Final[Resource[PriorityClass]]

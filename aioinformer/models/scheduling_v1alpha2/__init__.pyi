@@ -44,6 +44,20 @@ class GangSchedulingPolicy(Model, frozen=True, kw_only=True):
     """MinCount is the minimum number of pods that must be schedulable or scheduled at the same time for the scheduler to admit the entire group."""
 
 @final
+class EmbeddedPodGroup(Model, frozen=True, kw_only=True):
+    """PodGroup represents a runtime instance of pods grouped together."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: PodGroupSpec
+    """Spec defines the desired state of the PodGroup."""
+    status: PodGroupStatus | None = None
+    """Status represents the current observed state of the PodGroup."""
+
+@final
 class PodGroupResourceClaim(Model, frozen=True, kw_only=True):
     """PodGroupResourceClaim references exactly one ResourceClaim, either directly or by naming a ResourceClaimTemplate which is then turned into a ResourceClaim for the PodGroup."""
     name: str
@@ -140,6 +154,18 @@ class TypedLocalObjectReference(Model, frozen=True, kw_only=True):
     """Kind is the type of resource being referenced."""
     name: str
     """Name is the name of resource being referenced."""
+
+@final
+class EmbeddedWorkload(Model, frozen=True, kw_only=True):
+    """Workload allows for expressing scheduling constraints that should be used when managing the lifecycle of workloads from the scheduling perspective, including scheduling, preemption, eviction and other phases."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: WorkloadSpec
+    """Spec defines the desired behavior of a Workload."""
 
 @final
 class WorkloadPodGroupTemplateReference(Model, frozen=True, kw_only=True):

@@ -113,6 +113,18 @@ class VolumeAttributesClass(Object, frozen=True, eq=False):
         """parameters hold volume attributes defined by the CSI driver."""
 
 @final
+class EmbeddedCSIDriver(Model, frozen=True, kw_only=True):
+    """CSIDriver captures information about a Container Storage Interface (CSI) volume driver deployed on the cluster."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata."""
+    spec: CSIDriverSpec
+    """spec represents the specification of the CSI Driver."""
+
+@final
 class CSIDriverSpec(Model, frozen=True, kw_only=True):
     """CSIDriverSpec is the specification of a CSIDriver."""
     attach_required: bool | None = None
@@ -139,6 +151,18 @@ class CSIDriverSpec(Model, frozen=True, kw_only=True):
     """volumeLifecycleModes defines what kind of volumes this CSI volume driver supports."""
 
 @final
+class EmbeddedCSINode(Model, frozen=True, kw_only=True):
+    """CSINode holds information about all CSI drivers installed on a node."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    spec: CSINodeSpec
+    """spec is the specification of CSINode"""
+
+@final
 class CSINodeDriver(Model, frozen=True, kw_only=True):
     """CSINodeDriver holds information about the specification of one CSI driver installed on a node"""
     allocatable: VolumeNodeResources | None = None
@@ -157,12 +181,68 @@ class CSINodeSpec(Model, frozen=True, kw_only=True):
     """drivers is a list of information of all CSI Drivers existing on a node."""
 
 @final
+class EmbeddedCSIStorageCapacity(Model, frozen=True, kw_only=True):
+    """CSIStorageCapacity stores the result of one CSI GetCapacity call."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    capacity: str | None = None
+    """capacity is the value reported by the CSI driver in its GetCapacityResponse for a GetCapacityRequest with topology and parameters that match the previous fields."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    maximum_volume_size: str | None = None
+    """maximumVolumeSize is the value reported by the CSI driver in its GetCapacityResponse for a GetCapacityRequest with topology and parameters that match the previous fields."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    node_topology: meta_v1.LabelSelector | None = None
+    """nodeTopology defines which nodes have access to the storage for which capacity was reported."""
+    storage_class_name: str
+    """storageClassName represents the name of the StorageClass that the reported capacity applies to."""
+
+@final
+class EmbeddedStorageClass(Model, frozen=True, kw_only=True):
+    """StorageClass describes the parameters for a class of storage for which PersistentVolumes can be dynamically provisioned."""
+    allow_volume_expansion: bool | None = None
+    """allowVolumeExpansion shows whether the storage class allow volume expand."""
+    allowed_topologies: Sequence[core_v1.TopologySelectorTerm] | None = None
+    """allowedTopologies restrict the node topologies where volumes can be dynamically provisioned."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    mount_options: Sequence[str] | None = None
+    """mountOptions controls the mountOptions for dynamically provisioned PersistentVolumes of this storage class."""
+    parameters: Mapping[str, str] | None = None
+    """parameters holds the parameters for the provisioner that should create volumes of this storage class."""
+    provisioner: str
+    """provisioner indicates the type of the provisioner."""
+    reclaim_policy: str | None = None
+    """reclaimPolicy controls the reclaimPolicy for dynamically provisioned PersistentVolumes of this storage class."""
+    volume_binding_mode: str | None = None
+    """volumeBindingMode indicates how PersistentVolumeClaims should be provisioned and bound."""
+
+@final
 class TokenRequest(Model, frozen=True, kw_only=True):
     """TokenRequest contains parameters of a service account token."""
     audience: str
     """audience is the intended audience of the token in "TokenRequestSpec"."""
     expiration_seconds: int | None = None
     """expirationSeconds is the duration of validity of the token in "TokenRequestSpec"."""
+
+@final
+class EmbeddedVolumeAttachment(Model, frozen=True, kw_only=True):
+    """VolumeAttachment captures the intent to attach or detach the specified volume to/from the specified node."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata."""
+    spec: VolumeAttachmentSpec
+    """spec represents specification of the desired attach/detach volume behavior."""
+    status: VolumeAttachmentStatus | None = None
+    """status represents status of the VolumeAttachment request."""
 
 @final
 class VolumeAttachmentSource(Model, frozen=True, kw_only=True):
@@ -193,6 +273,20 @@ class VolumeAttachmentStatus(Model, frozen=True, kw_only=True):
     """attachmentMetadata is populated with any information returned by the attach operation, upon successful attach, that must be passed into subsequent WaitForAttach or Mount calls."""
     detach_error: VolumeError | None = None
     """detachError represents the last error encountered during detach operation, if any."""
+
+@final
+class EmbeddedVolumeAttributesClass(Model, frozen=True, kw_only=True):
+    """VolumeAttributesClass represents a specification of mutable volume attributes defined by the CSI driver."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    driver_name: str
+    """Name of the CSI driver This field is immutable."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    parameters: Mapping[str, str] | None = None
+    """parameters hold volume attributes defined by the CSI driver."""
 
 @final
 class VolumeError(Model, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from collections.abc import Mapping
 from typing import Final, Literal, final
 
-from aioinformer.models.base import Object
+from aioinformer.models import meta_v1
+from aioinformer.models.base import Model, Object
 from aioinformer.resources.resource import Resource
 
 @final
@@ -24,5 +25,19 @@ class VolumeAttributesClass(Object, frozen=True, eq=False):
     @property
     def parameters(self) -> Mapping[str, str] | None:
         """parameters hold volume attributes defined by the CSI driver."""
+
+@final
+class EmbeddedVolumeAttributesClass(Model, frozen=True, kw_only=True):
+    """VolumeAttributesClass represents a specification of mutable volume attributes defined by the CSI driver."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    driver_name: str
+    """Name of the CSI driver This field is immutable."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object's metadata."""
+    parameters: Mapping[str, str] | None = None
+    """parameters hold volume attributes defined by the CSI driver."""
 
 VOLUME_ATTRIBUTES_CLASSES: Final[Resource[VolumeAttributesClass]]

@@ -27,6 +27,20 @@ class StorageVersionMigration(Object, frozen=True, eq=False):
         """Status of the migration."""
 
 @final
+class EmbeddedStorageVersionMigration(Model, frozen=True, kw_only=True):
+    """StorageVersionMigration represents a migration of stored data to the latest storage version."""
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: meta_v1.ObjectMeta | None = None
+    """Standard object metadata."""
+    spec: StorageVersionMigrationSpec | None = None
+    """Specification of the migration."""
+    status: StorageVersionMigrationStatus | None = None
+    """Status of the migration."""
+
+@final
 class StorageVersionMigrationSpec(Model, frozen=True, kw_only=True):
     """Spec of the storage version migration."""
     resource: meta_v1.GroupResource

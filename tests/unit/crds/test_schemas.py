@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import decimal
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 import pydantic
 import pytest
+from hypothesis import HealthCheck, given, settings
 from msgspec import Meta
 
 from aioinformer import UsageError
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.client.changes.patches import document_of
 from aioinformer.crds import LIST_SET, custom_resource, list_map, rule, rules
 from aioinformer.crds.structural import find
-from aioinformer.models import apiextensions_v1
+from aioinformer.errors import DecodeError
+from aioinformer.models import apiextensions_v1, batch_v1, core_v1
 from aioinformer.testing import ApiServer
-from tests.support.declared_classes import FIELDS, Pet, Tenant, Website, class_with
+from tests.support.declared_classes import FIELDS, MODEL_FIELDS, Pet, Tenant, Website, class_with, model_with
+from tests.support.schema_values import values
 
 
 def schema_with(annotation: Any, default: Any = msgspec.NODEFAULT) -> dict[str, Any]:
@@ -169,6 +176,10 @@ class There(msgspec.Struct, tag="there"):
 class Custom: ...
 
 
+class Holder(msgspec.Struct):
+    job: batch_v1.Job | None = None
+
+
 @pytest.mark.parametrize(
     ("annotation", "told"),
     [
@@ -187,6 +198,8 @@ class Custom: ...
         (Annotated[list[Here], list_map("name")], "list_map('name'): its members have no such field"),
         (Literal[1, None], "Spec.value: one of some numbers or None has no schema"),
         (Custom, "Spec.value: msgspec knows no JSON form of Custom"),
+        (core_v1.Pod, "Spec.value has the class of whole objects, Pod, which come from the server; use EmbeddedPod of"),
+        (list[Holder] | None, "Holder.job has the class of whole objects, Job, which come from the server; use Embe"),
     ],
 )
 def test_what_a_schema_cannot_say_is_an_error_with_class_and_field(annotation: Any, told: str) -> None:
@@ -217,6 +230,74 @@ def test_pydantic_union_of_several_types_is_refused() -> None:
 
     with pytest.raises(UsageError, match=r"Mixed\.value: a union of array, string has no schema"):
         custom_resource(Mixed, "example.com", "v1").schema()
+
+
+class ListOf(pydantic.RootModel[list[int]]):
+    """A model without fields."""
+
+
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "told"),
+    [
+        (pydantic.SecretStr, "a secret does not belong in a resource"),
+        (pydantic.SecretBytes | None, "a secret does not belong in a resource"),
+        (list[pydantic.Secret[int]], "a secret does not belong in a resource"),
+        (ListOf, "ListOf is a RootModel, which has no fields; write the type of its root instead"),
+        (pydantic.NaiveDatetime, "times have a time zone in Kubernetes; use AwareDatetime or datetime"),
+        (Annotated[decimal.Decimal, pydantic.Field(ge=1)], "a schema cannot say ge of a Decimal"),
+        (Annotated[bytes, pydantic.Field(max_length=3)], "a schema cannot limit the length of bytes"),
+        (pydantic.Json, "a schema cannot say that a text is JSON"),
+        (re.Pattern[str], "a schema cannot say that a text is a pattern"),
+        (apiextensions_v1.JSONSchemaProps, "contains itself"),
+    ],
+)
+def test_field_of_pydantic_without_a_schema_is_named(annotation: Any, told: str) -> None:
+    model = pydantic.create_model("Model", value=(annotation, ...))
+    with pytest.raises(UsageError) as caught:
+        custom_resource(model, "example.com", "v1").schema()
+    assert re.match(r"(Model|JSONSchemaProps)\.\w+", str(caught.value))
+    assert told in str(caught.value)
+
+
+def test_bytes_of_pydantic_have_the_form_that_the_model_writes() -> None:
+    def of(**config: Any) -> Any:
+        model = pydantic.create_model("Model", __config__=config, value=(bytes, ...))  # type: ignore[call-overload]
+        return custom_resource(model, "example.com", "v1").schema()["properties"]["value"]
+
+    assert of() == TEXT
+    assert of(ser_json_bytes="hex", val_json_bytes="hex") == {**TEXT, "pattern": "^([0-9a-fA-F]{2})*$"}
+    assert of(ser_json_bytes="base64", val_json_bytes="base64")["pattern"].startswith("^([A-Za-z0-9_-]{4})*")
+    with pytest.raises(UsageError, match=r"Model\.value: ser_json_bytes and val_json_bytes differ"):
+        of(ser_json_bytes="base64")
+
+
+@pytest.mark.parametrize("name", MODEL_FIELDS)
+def test_model_decodes_and_writes_what_the_server_for_tests_stores(name: str) -> None:
+    resource = custom_resource(model_with(name), "example.com", "v1")
+    server, objects, body = ApiServer(), ObjectType[Any](resource), resource.crd()
+    server.create("customresourcedefinitions", body)
+    names = iter(map(str, range(1000)))
+
+    @settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(values(resource.schema()["properties"]["spec"]))
+    def check(spec: Any) -> None:
+        made = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": next(names)}}
+        try:
+            stored = server.create(resource.plural, {**made, "spec": spec}, "default")
+        except Exception:
+            return  # the server refuses it
+        try:
+            obj = objects.to_view(objects.on_arrival(objects.record_of(stored)))
+        except DecodeError:
+            assert name.endswith("network")  # with bits beyond its prefix, which no pattern says
+            return
+        again = {**made, "metadata": {"name": next(names)}, "spec": document_of(obj)["spec"]}
+        server.create(resource.plural, again, "default")
+
+    check()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ pydantic asks a class for its schema. This module is imported then, so that only
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import core_schema
 
@@ -14,6 +14,10 @@ from aioinformer.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+#: The class, in the metadata of its schema, for definitions that state its fields.
+API_TYPE: Final = "aioinformer_type"
 
 
 def schema_of(kind: type[Any], decode: Callable[[Mapping[str, Any]], Any]) -> core_schema.CoreSchema:
@@ -37,7 +41,9 @@ def schema_of(kind: type[Any], decode: Callable[[Mapping[str, Any]], Any]) -> co
         raise ValueError(reason)  # not in the `except` block: the error would be the context, and show the object
 
     serialization = core_schema.plain_serializer_function_ser_schema(_plain, when_used="json")
-    return core_schema.no_info_plain_validator_function(validated, serialization=serialization)
+    return core_schema.no_info_plain_validator_function(
+        validated, serialization=serialization, metadata={API_TYPE: kind}
+    )
 
 
 def _plain(obj: Any) -> Any:
