@@ -20,6 +20,7 @@ from aioinformer.errors import UsageError
 from aioinformer.files import replace_file
 from aioinformer.listening import LEAVING
 from aioinformer.resources import catalog
+from aioinformer.testing.http.writing.match_conditions import condition_causes
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 
@@ -165,7 +166,10 @@ def _webhooks(manager: Manager, server: WebhookServer, words: dict[str, Any]) ->
     annotations = {"cert-manager.io/inject-ca-from": source} if server.certificate else None
     for purpose, resource in CONFIGURATIONS.items():
         if webhooks := [_webhook(each, manager, words) for each in hooks if each.purpose == purpose]:
-            yield _filled("configuration", words, kind=resource.kind, annotations=annotations, webhooks=webhooks)
+            made = _filled("configuration", words, kind=resource.kind, annotations=annotations, webhooks=webhooks)
+            for cause in condition_causes(made):
+                raise UsageError(f"{resource.kind} {server.configuration}: {cause.field}: {cause.message}")
+            yield made
 
 
 def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:

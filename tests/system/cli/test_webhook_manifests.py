@@ -183,3 +183,14 @@ def test_url_instead_of_the_service() -> None:
     for wrong in ("http://192.0.2.1", "https://", "192.0.2.1:9443", "https://a?b=c"):
         with pytest.raises(UsageError, match="url must be https://HOST:PORT"):
             WebhookServer("hooks", url=wrong)
+
+
+@pytest.mark.parametrize(("expression", "reason"), [("object.", "Syntax error"), ("request.color == ''", "'color'")])
+def test_mistake_in_a_match_condition_is_named(expression: str, reason: str) -> None:
+    manager = Manager("widgets", webhooks=WebhookServer("hooks", "ops"))
+
+    async def function(request: Any) -> None: ...
+
+    manager.validate(WIDGETS, match_conditions={"it": expression})(function)
+    with pytest.raises(UsageError, match=rf"hooks\.ops: webhooks\[0\]\.matchConditions\[0\]\.expression: .*{reason}"):
+        base_files(manager, Deployed("widgets:manager", ("widgets", "ops")))
