@@ -45,6 +45,8 @@ from aioinformer.resources.versions import version_number
 JITTER: Final = 1.2
 #: A duration of more than this many times the own one is named: it may be a mistake.
 _LONG: Final = 10
+#: The shortest time for which an answer is awaited, in seconds, so that tries do not follow each other too fast.
+_SHORTEST: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,14 @@ class LeaderElectionOptions:
     def request_timeout(self) -> float:
         """The timeout of each request: half of `renew_deadline`, so that a hanging request leaves time for another."""
         return min(max(1.0, self.renew_deadline / 2), self.renew_deadline)
+
+
+def patience(options: LeaderElectionOptions, left: float) -> float:
+    """Return for how many seconds an answer is awaited that must come in `left` seconds.
+
+    Another try, on a new connection, has at least as long: the connection may be silent.
+    """
+    return min(options.request_timeout, left, max(_SHORTEST, left / 2))
 
 
 @dataclass(frozen=True, slots=True)

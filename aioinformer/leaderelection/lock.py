@@ -19,6 +19,7 @@ from aioinformer.leaderelection.lease import (
     LeaseRequest,
     UpdateLease,
     Verdict,
+    patience,
 )
 from aioinformer.logs import get_logger
 from aioinformer.resources.references import ObjectReference
@@ -55,8 +56,8 @@ class LeaseLock:
     def __init__(self, transport: Transport, name: str, namespace: str) -> None:
         LEASES.path(namespace, name)  # raises now if no Lease can have this name
         # The election repeats what fails, at its own pace.
-        own = InLane(transport_of(transport), "lease")
-        self._leases = Client(own, namespace=namespace, retry=False).resource(LEASES, decoder=decode_lease)
+        self._lane = InLane(transport_of(transport), "lease")
+        self._leases = Client(self._lane, namespace=namespace, retry=False).resource(LEASES, decoder=decode_lease)
         self._key = f"{namespace}/{name}"
         self.template: Mapping[str, Any] = {
             "apiVersion": LEASES.api_version,
@@ -67,8 +68,14 @@ class LeaseLock:
     async def send(self, request: LeaseRequest, timeout: float) -> Mapping[str, Any] | AioinformerError:  # noqa: ASYNC109 - a timeout is returned as an error
         """Send a request; return the Lease that the server answers with, or the error.
 
-        After a timeout, which is that of the whole exchange in seconds, the request may still have succeeded.
+        After a timeout, which is that of the whole exchange in seconds, the request may still have succeeded. The next
+        request uses a new connection then.
         """
+        answer = await self._send(request, timeout)
+        self._lane.fresh = isinstance(answer, TransportError)
+        return answer
+
+    async def _send(self, request: LeaseRequest, timeout: float) -> Mapping[str, Any] | AioinformerError:  # noqa: ASYNC109 - as `send`
         if timeout <= 0:
             return TransportError("no answer within 0 s")
         try:
@@ -207,7 +214,7 @@ class LeaseAttempts:
         until = loop.time() + seconds
         request = next(steps)
         while True:
-            answer = await self._lock.send(request, min(self._options.request_timeout, until - loop.time()))
+            answer = await self._lock.send(request, patience(self._options, until - loop.time()))
             try:
                 request = steps.send(LeaseReply(answer, loop.time(), wall_clock()))
             except StopIteration as stop:

@@ -126,6 +126,8 @@ class Member:
         self._lease = self._lease_version = ""
         #: Whether there was a Lease of this name when this one was to be created. It is read to learn whose it is.
         self._name_is_taken = False
+        #: Whether the Leases were listed: their epochs are known.
+        self._listed = False
         self._renewed_at = _NEVER
         self._former: set[str] = set()
         #: Of the ring object that was read last; "" if there is none, and None if that is not known.
@@ -252,6 +254,7 @@ class Member:
         Raises:
             RingRefused: another process uses the name of this replica.
         """
+        self._listed = True
         before, self.seen = self.seen, {}
         for lease in leases:
             (uid, version), name = _identity(lease), lease["metadata"]["name"]
@@ -320,7 +323,7 @@ class Member:
             return None, due
         if not self.ring.slots:
             first = replace(self._first, epoch=self._next_epoch(NO_RING), members={self.name: self._entry()})
-            return (WriteRing(first) if self._uid == "" else None), due
+            return (WriteRing(first) if self._uid == "" and self._listed else None), due
         ring, at = self._proposed(self.ring, now)
         if ring == self.ring:
             return None, min(due, at)

@@ -19,6 +19,7 @@ from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.leaderelection.leadership import TOLERANCE
+from aioinformer.leaderelection.lease import patience
 from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
 from aioinformer.leaderelection.watch import ObjectWatch
 from aioinformer.logs import get_logger
@@ -59,6 +60,10 @@ _PATIENCE: Final = 10.0
 _UNEVEN: Final = "SlotsUneven"
 _FEW: Final = 8
 _SKEWED: Final = 4
+
+
+class _Late(TransportError):
+    """There was no answer in time. The request is repeated at once."""
 
 
 class SlotLost(LeadershipLost):
@@ -146,7 +151,8 @@ class Membership:
         first = Ring((Slot(),) * ring.slots, ring.by)
         self._member = Member(self.name, f"{self.name}_{uuid4().hex}", self._options, first)
         direct = transport_of(transport)
-        own = Client(InLane(direct, "lease"), namespace=ring.namespace, retry=False)
+        self._lane = InLane(direct, "lease")
+        own = Client(self._lane, namespace=ring.namespace, retry=False)
         self._leases = own.resource(LEASES, decoder=decode_lease)
         self._objects = own.resource(CONFIG_MAPS, decoder=decode_lease)
         #: Each event makes the next look an early one. The watch is not needed for anything else.
@@ -249,7 +255,7 @@ class Membership:
         loop, member = asyncio.get_running_loop(), self._member
         while not member.leaving:
             request, sent = member.lease_request(), loop.time()
-            answer = await self._send(self._lease, self._perform(request))
+            answer = await self._send(self._lease, self._perform(request), self._patience())
             member.lease_answered(request, answer, sent)
             self._foreign = self._foreign_lease(answer) if isinstance(request, ReadLease) else ""
             self._settle()
@@ -257,21 +263,35 @@ class Membership:
             if request == WriteLease():
                 self.wake()
             soon = type(following) is not type(request) or _is_overtaken(answer)
+            if isinstance(answer, _Late):
+                continue
             await asyncio.sleep(_SOON if soon else self._options.retry_period)
 
     async def _observe(self) -> None:
         loop, member = asyncio.get_running_loop(), self._member
+        has_just_listed = False
         while not member.left:
             sent = loop.time()
-            answer = await self._send(_RING, self._objects.get(self.ring.object))
+            answer = await self._send(_RING, self._objects.get(self.ring.object), self._patience())
             member.ring_read(answer, sent, loop.time())
             self._settle()
             self._watch.start(member.version)
-            if loop.time() - self._listed_at >= self._options.retry_period / 2 or member.leaving:
-                answer = await self._send("the Leases", self._leases.list({LABEL: self.ring.name}, page_size=0))
+            late = isinstance(answer, _Late)
+            is_due = loop.time() - self._listed_at >= self._options.retry_period / 2 or member.leaving
+            if is_due and not late and not has_just_listed:
+                listing = self._leases.list({LABEL: self.ring.name}, page_size=0)
+                answer = await self._send("the Leases", listing, self._spare(sent))
+                late = isinstance(answer, _Late)
                 if not isinstance(answer, AioinformerError):
                     self._listed_at = loop.time()
                     member.leases_listed(answer, self._listed_at)
+                has_just_listed = self._spare(sent) < self._options.request_timeout / 2
+                late = late or has_just_listed  # the write must wait: the ring is read before
+            else:
+                has_just_listed = False
+            if late:
+                self._report()
+                continue
             member.busy = set(self._busy())
             member.wall = int(self._wall())
             write, due = member.next_write(loop.time())
@@ -279,8 +299,8 @@ class Membership:
                 self._errors[_WRITE] = ""  # one that failed is not needed any more
             else:
                 self._settle()  # what the write gives up ends before it is sent
-                sent = loop.time()
-                answer = await self._send(_WRITE, self._perform(write))
+                seconds, sent = self._spare(sent), loop.time()
+                answer = await self._send(_WRITE, self._perform(write), seconds)
                 member.write_answered(write, answer, sent, loop.time())
                 if isinstance(write, WriteRing) and not (write.uid or isinstance(answer, AioinformerError)):
                     _log.info("%s: the ring is new; slots have owners after %g s", self, self._options.lease_duration)
@@ -291,20 +311,36 @@ class Membership:
                     continue
                 due = loop.time() + self._options.retry_period  # it fails for want of a right, or of a server
             self._report()
+            if isinstance(answer, _Late):
+                continue
             await self._watch.wait(min(self._options.retry_period, max(0.05, due - loop.time())))
 
     # Requests.
 
-    async def _send(self, what: str, request: Any) -> Any:
-        """Return the answer to a request, or the error."""
-        seconds = self._options.request_timeout
+    def _patience(self) -> float:
+        """Return for how many seconds an answer is awaited on which the right to work depends."""
+        left = self.remaining
+        return patience(self._options, left) if left > 0 else self._options.request_timeout
+
+    def _spare(self, read: float) -> float:
+        """Return for how many seconds another answer may be awaited after the ring was read at this time.
+
+        The next read must begin early enough that a silent connection does not use up the deadline.
+        """
+        options = self._options
+        left = read + options.renew_deadline - options.request_timeout - asyncio.get_running_loop().time()
+        return min(options.request_timeout, max(0.0, left)) if self._working else options.request_timeout
+
+    async def _send(self, what: str, request: Any, seconds: float) -> Any:
+        """Return the answer to a request, or the error. After a failure, the next request uses a new connection."""
         try:
             async with asyncio.timeout(seconds):
                 answer = await request
         except TimeoutError:
-            answer = TransportError(f"no answer within {seconds:g} s")
+            answer = _Late(f"no answer within {seconds:.1f} s")
         except AioinformerError as error:
             answer = error
+        self._lane.fresh = isinstance(answer, TransportError)
         trouble = ""
         if isinstance(answer, AioinformerError) and not _is_overtaken(answer):
             remedy = "; grant it: `aioinformer check` prints the roles" if status_of(answer) == 403 else ""

@@ -300,7 +300,10 @@ class HttpTransport:
             unlimited = request.late_head or request.total_timeout is not None
             async with _UNLIMITED if unlimited else asyncio.timeout(max(self._header_timeout - sending.waited, _LEAST)):
                 response = await send(
-                    request.method, lambda: self._request(session, request, credential, ssl, carrier), sending
+                    request.method,
+                    lambda: self._request(session, request, credential, ssl, carrier),
+                    sending,
+                    fresh=request.fresh,
                 )
             answered = True
         except (aiohttp.ClientError, OSError) as error:

@@ -122,6 +122,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
             an answer; see `SendCheck.carrier`.
         lane: requests of another lane than "" have slots of their own in a transport that limits requests. So the
             renewal of a lease never waits for other requests.
+        fresh: the request uses a new connection, and idle ones to the same server are closed. Use it after a timeout:
+            all connections may be silent, such as those of a balancer that has died, while new ones work.
         paced: the body is read as fast as the caller's code takes its parts. The request then occupies its slot until
             the head of the response has arrived; otherwise that code could wait for a request that waits for the slot.
         sending: the transport's report; None if nothing reads it.
@@ -137,6 +139,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
     stream: bool = False
     check: SendCheck[Any] | None = None
     lane: str = ""
+    fresh: bool = False
     paced: bool = False
     sending: Sending | None = None
 

@@ -142,7 +142,7 @@ def connector_kind(proxy: Proxy | None) -> Callable[..., aiohttp.TCPConnector]:
 
 
 async def send(
-    method: str, request: Callable[[], Awaitable[aiohttp.ClientResponse]], sending: Sending
+    method: str, request: Callable[[], Awaitable[aiohttp.ClientResponse]], sending: Sending, *, fresh: bool = False
 ) -> aiohttp.ClientResponse:
     """Send a request, and once more if the server had closed the pooled connection on which it was sent.
 
@@ -151,9 +151,10 @@ async def send(
     Args:
         request: sends the request. It is a function so that no local variable of this frame holds the request when an
             error is raised.
+        fresh: whether it needs a new connection; see `HttpRequest`.
     """
     sending.handed = None  # until the connector is asked for a connection
-    token = _SENDING.set(_Sent(sending, method))
+    token = _SENDING.set(_Sent(sending, method, fresh))
     try:
         return await request()
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
@@ -278,13 +279,14 @@ def _reason(error: Exception) -> str:
 
 
 class _Sent:
-    """A request that is sent: the report on it, its method, and what aiohttp has made of it."""
+    """A request that is sent: the report on it, its method, whether it needs a new connection, and aiohttp's form."""
 
-    __slots__ = ("method", "report", "request")
+    __slots__ = ("fresh", "method", "report", "request")
 
-    def __init__(self, report: Sending, method: str) -> None:
+    def __init__(self, report: Sending, method: str, fresh: bool) -> None:
         self.report = report
         self.method = method
+        self.fresh = fresh
         self.request: Any = None
 
 
@@ -317,6 +319,10 @@ def note_connections(connector: Any) -> None:
             if sending.handed is None:  # aiohttp may repeat a request that was handed over
                 sending.handed = False
         connection = await connect(*arguments, **options)
+        while sent is not None and sent.fresh and connection.protocol in used:
+            connection.protocol.abort()
+            connection.close()
+            connection = await connect(*arguments, **options)
         if sending is not None:
             sending.handed, sending.reused = True, connection.protocol in used
             if sending.reused:

@@ -64,13 +64,19 @@ class Slot:
 
 
 class InLane:
-    """Sends the requests of a transport in one lane."""
+    """Sends the requests of a transport in one lane.
+
+    Attributes:
+        fresh: whether the next requests use new connections, as after a timeout; see `HttpRequest.fresh`.
+    """
 
     def __init__(self, transport: Transport, lane: str) -> None:
-        self._transport, self._lane = transport, lane
+        self._transport = transport
+        self._lane = lane
+        self.fresh = False
 
     async def request(self, request: HttpRequest) -> Response:
-        return await self._transport.request(replace(request, lane=self._lane))
+        return await self._transport.request(replace(request, lane=self._lane, fresh=self.fresh))
 
 
 class Slots:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import HttpTransport, LeaderElectionOptions
 from aioinformer.ring.leases import EPOCH, LABEL, SECONDS
-from tests.system.ring.replicas import Replica, ring_object, settled, until
+from tests.support.loopback import fetch
+from tests.support.silent_link import SilentLink
+from tests.system.ring.replicas import Link, Replica, ring_object, settled, until
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
@@ -102,3 +106,42 @@ async def test_members_write_their_epoch_and_the_next_ring_begins_above_it(
     await second.start()
     await until(lambda: settled(server, second))
     assert second.ring["epoch"] > 2**50
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.behaviour("C-135")
+async def test_replica_keeps_its_slots_when_all_connections_become_silent(
+    server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    times = LeaderElectionOptions(lease_duration=10, renew_deadline=8.0, retry_period=0.5)
+    async with SilentLink(server.url).started() as link:
+        replica = Replica(server, "a", options=times)
+        await replica.transport.aclose()
+        replica.transport = replica.manager.client = Link(HttpTransport(link.url))
+        async with replica:
+            await until(lambda: settled(server, replica))
+            session = replica.manager._session
+            assert session is not None
+            assert session.replica is not None
+            membership = session.replica.membership
+            changes: list[tuple[set[int], ...]] = []
+
+            def note(*change: set[int]) -> None:
+                changes.append(change)
+
+            membership._on_change = note
+
+            async def renewed() -> None:
+                version = server.get("leases", "widgets-a", "default")["metadata"]["resourceVersion"]
+                reads = replica.looks()
+                await until(lambda: replica.looks() > reads + 3)
+                await until(
+                    lambda: server.get("leases", "widgets-a", "default")["metadata"]["resourceVersion"] != version
+                )
+
+            for _ in range(2):
+                await asyncio.gather(*(fetch(replica.transport, "/version") for _ in range(8)))  # they are idle then
+                link.silence()
+                await renewed()
+            assert len(replica.ring["mine"]) == 16
+            assert changes == []

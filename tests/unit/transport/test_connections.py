@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from asyncio.sslproto import SSLProtocol
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from aioinformer.transport import HttpRequest, SendCheck
 from aioinformer.transport.connections import AT_ONCE, share_buffer
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
-from tests.support.loopback import body, certified, forward, listening
+from tests.support.loopback import Server, body, certified, fetch, forward, listening, ok
+from tests.support.silent_link import SilentLink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -417,3 +418,20 @@ async def test_request_that_gets_no_connection_is_unsent() -> None:
             stop.set()
             with pytest.raises(TransportError):
                 await taken
+
+
+@pytest.mark.parametrize("borrowed", [False, True])
+async def test_fresh_request_uses_a_new_connection_and_closes_idle_ones(borrowed: bool) -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(Server().started(ok))
+        link = await stack.enter_async_context(SilentLink(server.url).started())
+        session = await stack.enter_async_context(aiohttp.ClientSession()) if borrowed else None
+        transport = await stack.enter_async_context(HttpTransport(link.url, session))
+        for _ in range(2):
+            await asyncio.gather(*(fetch(transport) for _ in range(3)))
+        assert link.opened == 3
+        link.silence()
+        assert await body(await transport.request(HttpRequest("/", fresh=True))) == b"ok"
+        assert link.opened == 4
+        assert await fetch(transport) == b"ok"
+        assert link.opened == 4
