@@ -51,7 +51,7 @@ class Fenced(Cluster):
     """A server that notes writes.
 
     Attributes:
-        sent: when each write of an object arrived.
+        sent: when each write of an object arrived. Events may be sent after the end of a term.
         renewed: when the last request was sent that has renewed the Lease.
         late: the writes that arrived after the renew deadline.
     """
@@ -64,7 +64,7 @@ class Fenced(Cluster):
 
     async def request(self, request: HttpRequest) -> Any:
         began = now()
-        if request.method != "GET" and "/leases" not in request.path:
+        if request.method != "GET" and not {"leases", "events"} & set(request.path.split("/")):
             self.sent.append(began)
             if began > self.renewed + ELECTION.options.renew_deadline:
                 self.late.append(began)
