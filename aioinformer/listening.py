@@ -36,7 +36,7 @@ _log = get_logger("aioinformer.serving")
 HEADER: Final = 10.0
 #: Seconds for a body: the API server waits no longer for a webhook.
 _BODY: Final = 30.0
-#: Bytes of bodies that are not complete, of all connections: with TLS for 240 of these, about 100 MB.
+#: Bytes of bodies that are not complete, of all connections: four of the largest reviews.
 _BODIES: Final = 32 * 2**20
 #: Seconds for a client to take what was sent to it.
 _UNREAD: Final = 30.0

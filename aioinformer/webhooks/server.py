@@ -33,7 +33,7 @@ _log = get_logger("aioinformer.webhooks")
 #: Seconds between looks at the certificate and the configurations; less until there is a certificate.
 _INTERVAL: Final = 10.0
 _RETRY: Final = 5.0
-#: At a time. With TLS, asyncio needs 0.26 MB for each: 64 MB of the 256 MiB that `aioinformer manifests` allows.
+#: At a time. For TLS, asyncio has a buffer of 256 KiB for each: 60 of the 256 MiB that `aioinformer manifests` allows.
 _CONNECTIONS: Final = 240
 
 

@@ -1,7 +1,7 @@
-"""Open many slow connections to ports of this machine, in a process of its own: `flood.py COUNT PORT[:tls] ...`.
+"""Open many slow connections to ports of this machine, in a process of its own: `flood.py COUNT@PORT[:tls] ...`.
 
-A third each sends nothing, the first bytes of a message, and half of a header. It prints how many have been opened to
-each port, and ends when its standard input does.
+A third each sends nothing, the first bytes of a message, and half of a header. It prints how many have been opened, and
+ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ async def _open(kind: int, port: int, tls: ssl.SSLContext | None, gate: asyncio.
             writer.write(_HALF if kind == 2 or tls is None else b"\x16\x03\x01")
 
 
-async def _flood(count: int, targets: list[str]) -> None:
+async def _flood(targets: list[str]) -> None:
     tls = ssl.create_default_context()
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_NONE
     gate = asyncio.Semaphore(_AT_ONCE)
     kept: list[object] = []
     async with asyncio.TaskGroup() as tasks:
-        for number in range(count):
-            for target in targets:
-                port, _, how = target.partition(":")
+        for target in targets:
+            count, _, rest = target.partition("@")
+            port, _, how = rest.partition(":")
+            for number in range(int(count)):
                 tasks.create_task(_open(number % 3, int(port), tls if how else None, gate, kept))
     print(len(kept), flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -46,6 +47,6 @@ async def _flood(count: int, targets: list[str]) -> None:
 
 if __name__ == "__main__":
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = int(sys.argv[1]) * len(sys.argv[2:]) + 200
+    wanted = sum(int(each.partition("@")[0]) for each in sys.argv[1:]) + 200
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, wanted), hard), hard))
-    asyncio.run(_flood(int(sys.argv[1]), sys.argv[2:]))
+    asyncio.run(_flood(sys.argv[1:]))

@@ -102,6 +102,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.behaviour("C-129")
 async def test_rolling_update_refuses_no_review(cluster: RealCluster) -> None:
     async with AsyncExitStack() as stack:

@@ -10,7 +10,7 @@ import ssl
 import sys
 from asyncio.subprocess import PIPE
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -243,11 +243,15 @@ async def test_missing_files_close_slow_connections(caplog: pytest.LogCaptureFix
 
 
 FLOOD = 5_000
+#: Those to each of the other ports, which have a cap of 64.
+OTHERS = 500
 
 
-async def test_flood_refuses_no_review_and_no_probe(api_server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.timeout(180)
+async def test_flood_refuses_no_review_probe_or_page(api_server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
     server = WebhookServer("widgets", port=0, host="127.0.0.1", hosts=("127.0.0.1",))
-    manager = Manager("it", client=api_server.url, webhooks=server, health_port=free_port(), health_host="127.0.0.1")
+    ports: Any = {"health_port": free_port(), "health_host": "127.0.0.1", "debug_port": free_port()}
+    manager = Manager("it", client=api_server.url, webhooks=server, **ports)
 
     @manager.validate(WIDGETS)
     async def check(request: AdmissionRequest[Widget]) -> None: ...
@@ -260,7 +264,8 @@ async def test_flood_refuses_no_review_and_no_probe(api_server: ApiServer, caplo
             while not manager.ready():  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(0.01)
         hooks, probes = manager.admission.port, manager.health_port
-        arguments = ("-m", "tests.support.flood", str(FLOOD), f"{hooks}:tls", str(probes))
+        targets = (f"{OTHERS}@{probes}", f"{OTHERS}@{ports['debug_port']}", f"{FLOOD}@{hooks}:tls")
+        arguments = ("-m", "tests.support.flood", *targets)
         flood = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
         assert flood.stdout is not None
         assert flood.stdin is not None
@@ -273,10 +278,15 @@ async def test_flood_refuses_no_review_and_no_probe(api_server: ApiServer, caplo
             url = f"https://127.0.0.1:{hooks}/validate/widgets.example.com?timeout=10s"
             async with session.post(url, json=review(widget()), ssl=trusting, headers=headers) as answer:
                 assert (await answer.json())["response"]["allowed"]
-            async with session.get(f"http://127.0.0.1:{probes}/livez", headers={"Connection": "close"}) as answer:
+            once = {"Connection": "close"}
+            async with session.get(f"http://127.0.0.1:{probes}/livez", headers=once) as answer:
+                assert answer.status == 200
+            async with session.get(
+                f"http://127.0.0.1:{ports['debug_port']}/", headers={"Connection": "close"}
+            ) as answer:
                 assert answer.status == 200
             reviewed += 1
-        assert int(flooding.result()) > 2 * FLOOD * 0.9
+        assert int(flooding.result()) > 0.9 * (FLOOD + 2 * OTHERS)
         flood.stdin.close()
         await flood.wait()
     assert reviewed > 10
