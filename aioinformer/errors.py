@@ -235,6 +235,7 @@ class ApiError(AioinformerError):
         message: the server's message.
         retry_after: seconds that the server asks to wait before the next request, or None.
         causes: the reasons in `details.causes` of the Status.
+        hint: what this process knows of the reason, such as a token that has expired; "" for nothing.
         details: the `details` of the Status; {} if the server sent none.
     """
 
@@ -246,14 +247,17 @@ class ApiError(AioinformerError):
         *,
         retry_after: float | None = None,
         causes: tuple[str, ...] = (),
+        hint: str = "",
     ) -> None:
+        text = f"{status} {reason}: {message}" if message else f"{status} {reason}".strip()
         # Not super(): after this class, the order of ApiNotFound has NotFound, which has other arguments.
-        Exception.__init__(self, f"{status} {reason}: {message}" if message else f"{status} {reason}".strip())
+        Exception.__init__(self, f"{text}; {hint}" if hint else text)
         self.status = status
         self.reason = visible(reason)
         self.message = visible(message)
         self.retry_after = retry_after
         self.causes = tuple(map(visible, causes))
+        self.hint = hint
         self.details: Mapping[str, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -373,13 +377,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {nearest[0]}?" if nearest else ""
 
 
-def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after: float | None = None) -> ApiError:
+def api_error(
+    status: int, body: Mapping[str, Any] | None = None, *, retry_after: float | None = None, hint: str = ""
+) -> ApiError:
     """Return the error for an HTTP status and a `Status` object.
 
     Args:
         status: the HTTP status, or 0 to use the code of the body.
         body: the decoded `Status`, None if the server sent none.
         retry_after: seconds from the `Retry-After` header. Without it, `retryAfterSeconds` of the body is used.
+        hint: of the transport; see `ApiError`.
     """
     body = body or {}
     code = body.get("code")
@@ -399,7 +406,7 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
         reason == "Timeout" and any("Too large resource version" in text for text in (message, *causes))
     ):
         kind = ResourceVersionTooLarge
-    error = kind(status, reason, message, retry_after=retry_after, causes=causes)
+    error = kind(status, reason, message, retry_after=retry_after, causes=causes, hint=hint)
     error.details = details
     return error
 

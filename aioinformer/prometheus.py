@@ -16,15 +16,19 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from prometheus_client import REGISTRY
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-    SummaryMetricFamily,
-)
-from prometheus_client.registry import Collector, CollectorRegistry
+try:
+    from prometheus_client import REGISTRY
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+        SummaryMetricFamily,
+    )
+    from prometheus_client.registry import Collector, CollectorRegistry
+except ModuleNotFoundError as error:
+    remedy = "aioinformer.prometheus needs prometheus-client: pip install 'aioinformer[prometheus]'"
+    raise ModuleNotFoundError(remedy, name=error.name) from None
 
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_exports

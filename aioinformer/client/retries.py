@@ -30,6 +30,7 @@ from aioinformer.errors import AioinformerError, ApiError, DecodeError, Transpor
 from aioinformer.logs import get_logger
 from aioinformer.transport import HttpRequest, Sending
 from aioinformer.transport.list_parser import status_error
+from aioinformer.transport.messages import hint_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -139,7 +140,8 @@ class Sender:
             body = b""  # the status says enough
         finally:
             await response.close()
-        raise status_error(response.status, body, retry_after=seconds_to_wait(response.headers))
+        wait = seconds_to_wait(response.headers)
+        raise status_error(response.status, body, retry_after=wait, hint=hint_of(response))
 
     async def persist(
         self, attempt: Callable[[], Awaitable[T]], request: HttpRequest, settings: Settings, *, safe: bool

@@ -36,6 +36,7 @@ from aioinformer.reflector.protocol.messages import (
 from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_decoder import decode_deep_event, decode_lines, decode_watch_line
 from aioinformer.transport.list_parser import ListParser, status_error
+from aioinformer.transport.messages import hint_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -217,7 +218,9 @@ class ResponseReader:
     async def read_failure(self) -> ApiError:
         """Return the error of a response whose status is not success, from the head alone if the body does not come."""
         body = bytearray()
-        status, delay = self._response.status, retry_after(self._response.headers)
+        status = self._response.status
+        delay = retry_after(self._response.headers)
+        hint = hint_of(self._response)
         try:
             async with asyncio.timeout(_FAILURE_TIMEOUT):
                 async for chunk in self.chunks:
@@ -226,10 +229,11 @@ class ResponseReader:
                         break
         except TimeoutError:
             message = f"the body of the response did not come within {_FAILURE_TIMEOUT:g} s"
-            return api_error(status, {"message": message}, retry_after=delay)
+            return api_error(status, {"message": message}, retry_after=delay, hint=hint)
         except TransportError as error:
-            return api_error(status, {"message": f"the body of the response: {error}"}, retry_after=delay)
-        return status_error(status, bytes(body), retry_after=delay)
+            message = f"the body of the response: {error}"
+            return api_error(status, {"message": message}, retry_after=delay, hint=hint)
+        return status_error(status, bytes(body), retry_after=delay, hint=hint)
 
     async def answers(self, *, initial: bool) -> AsyncGenerator[Answer]:
         """Yield all answers that the body contains, as they arrive.

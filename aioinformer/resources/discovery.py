@@ -34,6 +34,7 @@ from aioinformer.resources.restmapper import (
 from aioinformer.transport import HttpRequest, Transport
 from aioinformer.transport.clients import Connection, transport_of
 from aioinformer.transport.list_parser import status_error
+from aioinformer.transport.messages import hint_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,7 +219,8 @@ class Discovery:
         finally:
             await response.close()
         if response.status != 200:
-            raise status_error(response.status, bytes(body), retry_after=seconds_to_wait(response.headers))
+            wait = seconds_to_wait(response.headers)
+            raise status_error(response.status, bytes(body), retry_after=wait, hint=hint_of(response))
         try:
             return msgspec.json.decode(body, type=form)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

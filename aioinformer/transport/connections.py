@@ -172,7 +172,7 @@ def share_buffer(transport: asyncio.BaseTransport, buffer: memoryview) -> None:
 class HttpResponse:
     """A response over aiohttp; see `aioinformer.transport.Response`."""
 
-    __slots__ = ("__weakref__", "_closed", "_coalesce", "_cut", "_response", "_server", "slot")
+    __slots__ = ("__weakref__", "_closed", "_coalesce", "_cut", "_response", "_server", "hint", "slot")
 
     def __init__(self, response: aiohttp.ClientResponse, server: str, *, coalesce: bool = False) -> None:
         self._response = response
@@ -181,6 +181,8 @@ class HttpResponse:
         self._closed = False
         #: Whether the connection had been closed before the end of the body at the last look.
         self._cut = False
+        #: What the transport knows of the reason of a refusal.
+        self.hint = ""
         #: Released when the response has been read or closed.
         self.slot = Slot(None)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl as ssl_module
+import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import lru_cache
@@ -32,6 +33,7 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.exports import package_version
 from aioinformer.logs import get_logger
 from aioinformer.transport import HttpRequest, Sending
+from aioinformer.transport.auth.refusals import Owner, explanation
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, close, obtain
@@ -94,6 +96,7 @@ class HttpTransport:
         max_requests: how many requests are under way at once, None for no limit. Further ones wait in the order in
             which they came, and the wait counts in their timeout. Watches and followed logs are not counted; requests
             for leases and for tokens have as many slots of their own.
+        owner: whose credentials these are, for the error after a 401; `connect` knows it.
 
     Raises:
         UsageError: arguments contradict each other, or `base_url` is not a URL.
@@ -116,6 +119,7 @@ class HttpTransport:
         read_bufsize: int | None = None,
         compression: bool = False,
         max_requests: int | None = DEFAULT_REQUESTS,
+        owner: Owner | None = None,
     ) -> None:
         own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
         own_token, own_proxy = token if token is None else Secret(token), proxy if proxy is None else Secret(proxy)
@@ -156,6 +160,7 @@ class HttpTransport:
         self._slots = Slots(max_requests)
         self._pool_warned = False
         self._renewal_failure = ""
+        self._owner = owner or Owner()
         self._counters: Counting | None = None
         self._headers = PrivateHeaders(
             {
@@ -232,15 +237,21 @@ class HttpTransport:
         except TransportError as error:
             # The 401 of the server tells the caller more than the failed renewal.
             self._warn_of_failed_renewal(str(error))
-            return response
+            return self._explained(response, credential)
         except BaseException:
             await response.close()
             raise
         self._renewal_failure = ""
         if renewed == credential:
-            return response
+            return self._explained(response, credential)
         await response.close()
-        return await self._send(request, renewed, sending)
+        return self._explained(await self._send(request, renewed, sending), renewed)
+
+    def _explained(self, response: HttpResponse, credential: Credential) -> HttpResponse:
+        if response.status == 401:
+            tls = None if self._contexts is None else self._contexts.tls
+            response.hint = explanation(self._owner, credential, tls, time.time())
+        return response
 
     async def _ask(self, refused: Credential | None = None) -> Credential:
         self._check_open()  # otherwise a renewal could begin after aclose(), and nothing would end it

@@ -105,13 +105,17 @@ def head_of(document: bytes) -> ListHead:
     return ListHead(head.metadata, head.kind)
 
 
-def status_error(status: int, body: bytes, *, retry_after: float | None = None) -> ApiError:
-    """Return the error for a body that should be a Status. If it is not, the error does not quote the body."""
+def status_error(status: int, body: bytes, *, retry_after: float | None = None, hint: str = "") -> ApiError:
+    """Return the error for a body that should be a Status. If it is not, the error does not quote the body.
+
+    Args:
+        hint: of the response, if it has one; see `aioinformer.transport.Response`.
+    """
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
-    return api_error(status, document if isinstance(document, dict) else None, retry_after=retry_after)
+    return api_error(status, document if isinstance(document, dict) else None, retry_after=retry_after, hint=hint)
 
 
 def not_a_list(document: bytes) -> DecodeError:

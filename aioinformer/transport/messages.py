@@ -151,7 +151,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
 class Response(Protocol):
     """A response whose head has arrived, and whose body is still to be read.
 
-    It may have `nudge`, a function that lets `chunks` yield b"" at once; a `ShardedListWatch` uses it for a timer.
+    It may have `nudge`, a function that lets `chunks` yield b"" at once; a `ShardedListWatch` uses it for a timer. And
+    it may have `hint`, a text that says what the transport knows of the reason of a refusal.
     """
 
     @property
@@ -222,8 +223,16 @@ async def exchange(transport: Transport, request: HttpRequest, what: str) -> dic
         if isinstance(chunks, AsyncGenerator):
             await chunks.aclose()  # otherwise asyncio closes it later, in a task of its own
     if response.status >= 300:
-        raise status_error(response.status, bytes(body), retry_after=retry_after(response.headers))
+        raise status_error(
+            response.status, bytes(body), retry_after=retry_after(response.headers), hint=hint_of(response)
+        )
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise DecodeError(f"the server's answer is not a JSON object; expected a {what}") from None
+
+
+def hint_of(response: Response) -> str:
+    """Return what the transport knows of the reason of a refusal, "" for nothing."""
+    hint: str = getattr(response, "hint", "")
+    return hint

@@ -16,6 +16,7 @@ from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import get_logger
+from aioinformer.transport.auth.refusals import Owner
 from aioinformer.transport.auth.secret import Secret
 from aioinformer.transport.auth.tokens import Credential, obtain
 from aioinformer.transport.proxies import environment_proxy
@@ -45,6 +46,7 @@ class Access:
         authenticates: whether requests have an `Authorization` header.
         headers: sent with each request, for impersonation.
         proxy: as named by the kubeconfig; None for that of the environment.
+        owner: whose credentials these are.
     """
 
     server: str
@@ -53,6 +55,7 @@ class Access:
     authenticates: bool
     headers: PrivateHeaders
     proxy: Proxy | None = None
+    owner: Owner | None = None
 
 
 class LazyApiClient:

@@ -17,6 +17,7 @@ from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.transport.auth.api_client import Access, LazyApiClient
 from aioinformer.transport.auth.kubeconfig import Context, kubeconfig_paths, load_context, tls_of
+from aioinformer.transport.auth.refusals import Owner
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, obtain
@@ -50,6 +51,7 @@ class ConnectionTransport(HttpTransport):
             ssl=access.tls,
             proxy=None if proxy is None else str(proxy.url),
             max_requests=max_requests,
+            owner=access.owner,
         )
         self._api_client = api_client
 
@@ -184,7 +186,8 @@ async def _connect_in_cluster(max_requests: int | None) -> Connection:
             raise UsageError("the environment does not name the server")
         await asyncio.to_thread(token.check)
         server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-        access = Access(server, TLS(authority), token, True, PrivateHeaders())
+        owner = Owner(f"service account {SERVICE_ACCOUNT}", "see whether the ServiceAccount still exists")
+        access = Access(server, TLS(authority), token, True, PrivateHeaders(), owner=owner)
         connection = Connection(access, await asyncio.to_thread(_own_namespace), "", max_requests)
         await connection.transport.prepare()
     except UsageError as error:
@@ -227,7 +230,12 @@ def _access_of(found: Context) -> Access:
         authenticates=True,
         headers=_impersonation(found),
         proxy=proxy_of(Secret(found.cluster.get("proxy-url", "")), f"{found.cluster_where}.proxy-url"),
+        owner=Owner(found.where, "log in again, or correct the user") if found.user_name else _nobody(found),
     )
+
+
+def _nobody(found: Context) -> Owner:
+    return Owner(f"kubeconfig {found.user_file}: contexts[{found.name}] names no user", "add one")
 
 
 def _credentials_of(found: Context) -> Credentials:

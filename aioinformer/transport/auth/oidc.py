@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import ssl
 import time
-from base64 import b64decode, b64encode, urlsafe_b64decode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
@@ -26,6 +25,7 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.files import replace_file
 from aioinformer.logs import get_logger
 from aioinformer.transport.auth.kubeconfig import read_kubeconfig
+from aioinformer.transport.auth.refusals import token_expiry
 from aioinformer.transport.auth.secret import PrivateDict, PrivateHeaders, Secret, plain, private
 from aioinformer.transport.auth.tokens import MAX_BYTES, Credential, RenewedCredentials, bearer
 from aioinformer.transport.failures import authority, transport_error
@@ -70,12 +70,12 @@ class OIDCCredentials(RenewedCredentials):
             self._stored = self._held = stored
         if not self._is_good(refused):
             await self._exchange()
-        return _credential(self._held), _expiry(self._held.id_token)
+        return _credential(self._held), token_expiry(self._held.id_token)
 
     def _is_good(self, refused: Credential | None) -> bool:
         if not self._held.id_token or (refused is not None and _credential(self._held) == refused):
             return False
-        expiry = _expiry(self._held.id_token)
+        expiry = token_expiry(self._held.id_token)
         return expiry is None or self._now() < expiry - self._margin
 
     async def _exchange(self) -> None:
@@ -320,20 +320,6 @@ def _tokens(answer: Mapping[str, Any], held: Tokens) -> Tokens | None:
 
 def _credential(tokens: Tokens) -> Credential:
     return Credential(authorization=bearer(Secret(tokens.id_token), "the OIDC id-token"))
-
-
-def _expiry(id_token: str) -> float | None:
-    """Return `exp` of a JWT, None if there is none or the token is not a JWT: the API server validates it."""
-    parts = id_token.split(".")
-    if len(parts) != 3:
-        return None
-    try:
-        claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        expiry = claims["exp"]
-        known = isinstance(expiry, (int, float)) and not isinstance(expiry, bool) and math.isfinite(expiry)
-        return float(expiry) if known else None
-    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return None
 
 
 def _is_private(url: str) -> bool:

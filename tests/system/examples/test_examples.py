@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -312,3 +313,33 @@ def _is_ready(url: str) -> bool:
             return False
     except ConnectionError:
         return False
+
+
+def test_first_program_of_the_readme_ends_without_a_traceback(tmp_path: Path) -> None:
+    program = re.search(r"```python\n(import asyncio.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
+    assert program is not None
+    (tmp_path / "first.py").write_text(program[1])
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "aioinformer", "serve", "--kubeconfig", str(tmp_path / "kubeconfig")],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert serving.stdout is not None
+    with serving:
+        try:
+            assert serving.stdout.readline().startswith("KUBECONFIG=")
+            following = subprocess.Popen(
+                [sys.executable, "-W", "error", "-u", str(tmp_path / "first.py")],
+                env={**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            with following:
+                assert following.stdout is not None
+                assert following.stdout.readline() == "0 pods with app=web\n"
+                following.send_signal(signal.SIGINT)
+                _, told = following.communicate(timeout=20)
+            assert (following.returncode, told) == (0, "")
+        finally:
+            serving.terminate()
