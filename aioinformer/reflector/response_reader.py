@@ -11,13 +11,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from aioinformer.backoff import retry_after
 from aioinformer.concurrency import Slicer, is_ending
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, api_error
 from aioinformer.logs import get_logger
-from aioinformer.reflector.alarm import Alarm
 from aioinformer.reflector.listwatch import close_response
 from aioinformer.reflector.protocol.messages import (
     Accepted,
@@ -53,6 +52,8 @@ if TYPE_CHECKING:
         Callable[[bytes], WatchEvent],
         Callable[[list[WatchEvent], bytes, int, int], int],
     ]
+
+T = TypeVar("T")
 
 _log = get_logger("aioinformer.reflector")
 
@@ -298,8 +299,9 @@ class Responses:
         #: The request whose response has no head yet.
         self._pending: Send | None = None
         self.silent_for = 0.0
-        #: Limits each wait for the server.
-        self._alarm = Alarm()
+        #: The limit of the wait in progress, and whether `interrupt` has ended the last one.
+        self._wait: asyncio.Timeout | None = None
+        self._interrupted = False
 
     @property
     def next_page(self) -> str:
@@ -333,10 +335,9 @@ class Responses:
             head = await self._receive_head(self._requests.response(patience), patience, self._late(step, begin))
             return () if head is None else (head,)
         try:
-            with self._alarm.at(None if patience is None else begin + patience):
-                chunk = await anext(reader.chunks, None)
+            chunk = await self._within(None if patience is None else begin + patience, anext(reader.chunks, None))
         except TimeoutError:
-            if self._alarm.interrupted:
+            if self._interrupted:
                 return ()
             late = self._late(step, begin)
             self.silent_for = 0.0
@@ -370,12 +371,30 @@ class Responses:
         return 0 if self._reader is None else self._reader.received
 
     def interrupt(self) -> None:
-        """End the wait in progress, if any."""
-        self._alarm.interrupt()
+        """End the wait in progress, if any, as if its limit were reached."""
+        if self._wait is not None and not self._wait.expired():
+            self._interrupted = True
+            self._wait.reschedule(asyncio.get_running_loop().time())
+
+    async def _within(self, limit: float | None, wait: Awaitable[T]) -> T:
+        """Wait for something.
+
+        Args:
+            limit: by the clock of the event loop; None for no limit.
+            wait: for the server.
+
+        Raises:
+            TimeoutError: the limit was reached, or `interrupt` was called.
+        """
+        self._interrupted = False
+        try:
+            async with asyncio.timeout_at(limit) as self._wait:
+                return await wait
+        finally:
+            self._wait = None
 
     async def close(self) -> None:
         """Close the open response, and discard a pending one."""
-        self._alarm.close()
         if self._pending is not None:
             await self._requests.discard()
             self._pending = None
@@ -396,13 +415,12 @@ class Responses:
         step = self._pending
         assert step is not None, "the protocol sends a request before it reads"
         try:
-            with self._alarm.at(None):
-                head = await response
+            head = await self._within(None, response)
         except TransportError as error:
             self._pending = None
             return Failed(error)
         except Exception as error:
-            if self._alarm.interrupted:
+            if self._interrupted:
                 return None
             self._pending = None
             return Failed(self._as_transport_error("the request could not be sent", error))

@@ -282,9 +282,9 @@ def event_before_a_broken_line_lost(original: Any, self: Any, events: Any, *argu
         arguments[-1][-1].deltas.pop()
 
 
-@planted("a silent connection is never given up", "reflector.alarm.Alarm.at")
-def dead_connection_not_noticed(original: Any, self: Any, limit: float | None) -> Any:
-    return original(self, None)
+@planted("a silent connection is never given up", "reflector.response_reader.Responses._within")
+def dead_connection_not_noticed(original: Any, self: Any, limit: float | None, wait: Any) -> Any:
+    return original(self, None, wait)
 
 
 # Request rates.
