@@ -28,7 +28,7 @@ CHUNK = 256 << 10
 _META = b'"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}'
 _REPETITIONS = 3
 #: Milliseconds, if not 10: the metadata behind such a field is found by brackets.
-_LIMITS = {"deep lists before the metadata": 60.0}
+_LIMITS = {"deep lists before the metadata": 75.0}
 
 
 def _with_spec(spec: bytes) -> bytes:

@@ -164,7 +164,8 @@ class _Reader(Generic[T]):
 
     def _candidates(self, labels: LabelSelector, fields: FieldSelector) -> builtins.list[Any]:
         """Return a superset of the items that match."""
-        store, namespace = self._indexer.store, self._namespace
+        store = self._indexer.store
+        namespace = self._namespace
         wanted: builtins.list[tuple[tuple[str, ...], str]] = [
             (("metadata", "labels", each.key), each.values[0])
             for each in labels.requirements

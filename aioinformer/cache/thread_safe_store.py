@@ -96,7 +96,8 @@ class ThreadSafeStore(Generic[T]):
             MemoryError: nothing has changed.
         """
         while True:
-            indices, values = self.every_index, []
+            indices = self.every_index
+            values = []
             settled = key in self._items and isinstance(item, Record)
             for index in indices:
                 if not (settled and index.settles_records):
@@ -175,7 +176,9 @@ class ThreadSafeStore(Generic[T]):
             MemoryError: nothing has changed. The same if `notify` raises.
         """
         with self._lock:
-            items, indices, added = self._items, self.every_index, change.added
+            items = self._items
+            indices = self.every_index
+            added = change.added
             change.follow(indices)  # another thread may have added an index just now
             if not added.keys().isdisjoint(items):
                 change.update_added()
@@ -366,7 +369,8 @@ class ThreadSafeStore(Generic[T]):
         """
         values = self._index(name).evaluate("the object asked for", item, seen=not isinstance(item, Record))
         with self._lock:
-            index, items = self._index(name), self._items
+            index = self._index(name)
+            items = self._items
             found = dict.fromkeys(key for value in values for key in index.keys(value))
             return [items[key] for key in found]
 

@@ -292,12 +292,16 @@ def write_of(written: Any, key_of_uid: Callable[[str], str]) -> Write:
 def check_resource(written: Any, resource: Resource[Any]) -> None:
     """Raise `UsageError` if an object, or the Status of its deletion, says that it is of another resource."""
     get = written.get if isinstance(written, Mapping) else partial(getattr, written)
-    own, details = getattr(written, "_resource", None), get("details", None)
-    api_version, kind = get("apiVersion", None) or getattr(written, "api_version", None), get("kind", None)
+    own = getattr(written, "_resource", None)
+    details = get("details", None)
+    api_version = get("apiVersion", None) or getattr(written, "api_version", None)
+    kind = get("kind", None)
     if own is not None:  # the JSON of metadata alone has another kind
-        group, kind = own.group, own.kind
+        group = own.group
+        kind = own.kind
     elif (kind == "Status" or get("metadata", None) is None) and isinstance(details, Mapping):
-        group, kind = details.get("group") or "", details.get("kind")
+        group = details.get("group") or ""
+        kind = details.get("kind")
     elif api_version and kind != "PartialObjectMetadata":
         group = str(api_version).rpartition("/")[0]
     else:

@@ -133,7 +133,8 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
 
     def _check_growth(self) -> None:
         """Log the backlog if it has lasted a while. Each call may be quick. The initial list does not count."""
-        loop, waiting = asyncio.get_running_loop(), self.behind - self.initial
+        loop = asyncio.get_running_loop()
+        waiting = self.behind - self.initial
         if waiting < self.limit:
             return
         if self.growth is None:
@@ -155,4 +156,5 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         if self.limit > _BACKLOG and self.growth is not None:
             seconds = asyncio.get_running_loop().time() - self.growth[0]
             self.lines.warning("have caught up", "%s has caught up after %.0f s", self.name, seconds)
-        self.limit, self.growth = _BACKLOG, None
+        self.limit = _BACKLOG
+        self.growth = None

@@ -172,7 +172,8 @@ class HandlerCalls(Generic[T]):
 
     def running(self) -> HandlerCall | None:
         """Return the current call, or None. Any thread may call this."""
-        notification, began = self.current, self.began
+        notification = self.current
+        began = self.began
         if began is None or notification is None:
             return None
         return self._functions.call(notification, max(0.0, self.clock() - began))

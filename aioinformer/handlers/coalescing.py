@@ -108,7 +108,8 @@ class CoalescingHandler(HandlerWrapper):
 
     def call(self) -> HandlerCall | None:
         """Return the running call; None if there is none."""
-        notification, began = self._current, self.call_began
+        notification = self._current
+        began = self.call_began
         if notification is None or began is None:
             return None
         return self._functions.call(notification, asyncio.get_running_loop().time() - began)

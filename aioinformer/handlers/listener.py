@@ -130,7 +130,8 @@ class ProcessorListener(Generic[T]):
             backlog.add(batch)
 
     def _deliver_now(self, batch: Batch[T]) -> None:
-        backlog, calls = self.backlog, self.calls
+        backlog = self.backlog
+        calls = self.calls
         notifications = iter(batch.notifications)
         ends = calls.clock() + self.turns.first if batch.size > 1 else 0.0
         backlog.added += batch.size
@@ -195,7 +196,8 @@ class ProcessorListener(Generic[T]):
         Raises:
             BaseException: the run task crashed with it.
         """
-        run, backlog = self._tasks[1], self.backlog
+        run = self._tasks[1]
+        backlog = self.backlog
         try:
             while (batch := await backlog.arrived.get()) is not END:
                 backlog.ready.put_nowait(batch)
@@ -231,7 +233,9 @@ class ProcessorListener(Generic[T]):
 
     async def _deliver_each(self, notifications: Iterable[Notification[T]]) -> None:
         """Call the handler with one notification after the other, until stopped."""
-        deliver, calls, backlog = self._deliver, self.calls, self.backlog
+        deliver = self._deliver
+        calls = self.calls
+        backlog = self.backlog
         clock = calls.clock
         if not backlog.lines.armed:
             backlog.lines.arm()

@@ -186,8 +186,10 @@ def _wants_flag(on_add: Any) -> bool:
 def _filtered(passes: Callable[[Any], bool], deliver: Delivery) -> Delivery:
     def filtered(notification: Notification[Any]) -> Any:
         if isinstance(notification, UpdateNotification):
-            old, new = notification.old, notification.new
-            before, after = passes(old), passes(new)
+            old = notification.old
+            new = notification.new
+            before = passes(old)
+            after = passes(new)
             if before and after:
                 return deliver(notification)
             if after:

@@ -109,7 +109,9 @@ class SharedProcessor(Generic[T]):
         everything = without = Batch.of(collected, *self._counted)
         if syncs := self._syncs:
             without = Batch.of([each for position, each in enumerate(collected) if position not in syncs])
-        self._outbox, self._counted, self._syncs = [], (0, 0), None
+        self._outbox = []
+        self._counted = (0, 0)
+        self._syncs = None
         for observe in self.observers:
             observe(without)
         for listener in self.listeners:

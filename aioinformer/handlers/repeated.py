@@ -111,6 +111,7 @@ class RepeatedErrors:
             period.timer.cancel()
         if period.last is not None:
             line = "%s raised %d more errors within %d s after the last %s; the last one was %s%s"
-            last, name = "traceback" if period.level >= logging.ERROR else "lines", period.last.__name__
+            last = "traceback" if period.level >= logging.ERROR else "lines"
+            name = period.last.__name__
             keys = f"; keys such as {', '.join(period.keys)}" if period.keys else ""
             self._log.log(period.level, line, subject, period.suppressed, QUIET, last, name, keys)

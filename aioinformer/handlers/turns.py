@@ -54,7 +54,8 @@ class Turns:
 
     def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the next listeners go on; those that were cancelled meanwhile do not count."""
-        waiting, left = self._waiting, _AT_ONCE
+        waiting = self._waiting
+        left = _AT_ONCE
         while waiting and left:
             turn = waiting.popleft()
             if not turn.done():

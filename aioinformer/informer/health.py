@@ -195,5 +195,6 @@ class FailingIndices:
 
 
 def _name(function: Callable[..., Any]) -> str:
-    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    module = getattr(function, "__module__", "")
+    name = getattr(function, "__qualname__", "")
     return f"{module}.{name}" if module and name else repr(function)

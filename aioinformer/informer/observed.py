@@ -132,7 +132,9 @@ class ObservedInformer(InformerCache[T]):
         Raises:
             UsageError: nothing is counted: the informer has neither metrics nor an identifier of its own.
         """
-        counters, identity, state = self._counters, self._identity, self.state
+        counters = self._counters
+        identity = self._identity
+        state = self.state
         if counters is None or identity is None:
             raise UsageError(f"{self.name} counts nothing: pass metrics, or an identifier that no other informer has")
         processor = self._pipeline.processor

@@ -169,7 +169,8 @@ class Making(msgspec.Struct, frozen=True):
         for name in _MADE_OF:
             if name not in options:
                 continue
-            mine, requested = getattr(self, name), options[name]
+            mine = getattr(self, name)
+            requested = options[name]
             if name in ("decoder", "transform") and same_function(mine, requested):
                 continue
             if mine != requested:

@@ -202,7 +202,8 @@ class Pipeline(Generic[T]):
     def _view_failed(self, key: str, error: BaseException) -> None:
         reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)
         self._undecodable.unread.add(key, reason)
-        subject, message = f"{self._name}: the decoder", "%s: %s cannot be decoded, and is not delivered"
+        subject = f"{self._name}: the decoder"
+        message = "%s: %s cannot be decoded, and is not delivered"
         self._errors.report(subject, error, message, self._name, key)
         failure = DecodeError(f"{key} cannot be decoded: {type(error).__name__}", key=key)
         failure.__cause__ = error

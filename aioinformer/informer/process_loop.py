@@ -98,7 +98,8 @@ class CacheController:
         if self._stopped:
             return
         self._stopping = asyncio.get_running_loop().create_future()
-        name, task = self.reflector.name, asyncio.current_task()
+        name = self.reflector.name
+        task = asyncio.current_task()
         assert task is not None
         cancellations = task.cancelling()
         try:
@@ -134,12 +135,15 @@ class CacheController:
         return self.reflector.last_sync_resource_version
 
     async def _process_loop(self) -> None:
-        queue, flush, slicer = self._config.queue, self._config.flush, Slicer()
+        queue = self._config.queue
+        flush = self._config.flush
+        slicer = Slicer()
         while True:
             try:
                 async with queue.batch(self._process_for_producer) as batch:
                     # A batch of one item, the most frequent by far, needs no slices.
-                    began, sliced = perf_counter(), batch.size > 1
+                    began = perf_counter()
+                    sliced = batch.size > 1
                     if sliced and batch.waited:
                         slicer.start(began)
                     try:
@@ -207,7 +211,8 @@ class CacheController:
 
     def _log_failure(self, error: Exception, key: str = "") -> None:
         name = self.reflector.name
-        subject, message = f"{name}: processing ({origin(error)})", "%s: processing%s raised; the reflector relists"
+        subject = f"{name}: processing ({origin(error)})"
+        message = "%s: processing%s raised; the reflector relists"
         self.reflector.log_error(subject, error, message, name, key)
 
     def _relist(self, error: BaseException, *, initial: bool) -> None:

@@ -331,7 +331,8 @@ class SharedIndexInformer(ObservedInformer[T]):
     def _crashed(self, error: BaseException) -> None:
         """Show and log a crash when it happens: the handlers may take a while to end."""
         if self._crash is None and not isinstance(error, ENDING):
-            self._crash, self._stopped = error, True
+            self._crash = error
+            self._stopped = True
             self.outages.crashed(self, error)
 
     def _new_source(
@@ -341,7 +342,8 @@ class SharedIndexInformer(ObservedInformer[T]):
         namespace: str,
     ) -> Source:
         """Return a queue, and the reflector and process loop around it; see `Feed.new_source`."""
-        pipeline, objects = self._pipeline, self._objects
+        pipeline = self._pipeline
+        objects = self._objects
         keys = partial(self._store.indexed_keys, NAMESPACE_INDEX, namespace)
         known = PartOfStore(keys, self._store.item) if namespace else None
         queue = pipeline.new_queue(known)

@@ -214,7 +214,8 @@ def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], versi
 
 def handler_snapshot(listener: ProcessorListener[Any]) -> HandlerSnapshot:
     """Return the state of a handler."""
-    error, call = listener.calls.last_error, listener.call()
+    error = listener.calls.last_error
+    call = listener.call()
     return {
         "name": listener.name,
         "synced": bool(listener.synced),

@@ -23,7 +23,8 @@ __all__ = ["DeltaFIFO", "KnownObjects", "PopProcessFunc", "Queue"]
 T = TypeVar("T")
 
 #: Named here: looking a member up in its class for each object of a list would cost as much as enqueueing it.
-_REPLACED, _DELETED = DeltaType.REPLACED, DeltaType.DELETED
+_REPLACED = DeltaType.REPLACED
+_DELETED = DeltaType.DELETED
 
 
 class KnownObjects(Protocol):
@@ -67,7 +68,8 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
             self._news = True
 
     def _replacing(self, objects: Iterable[T], version: str) -> Generator[None]:
-        items, append = self._items, self._append
+        items = self._items
+        append = self._append
         unlisted = set(items)
         for obj in objects:
             unlisted.discard(append(Delta(_REPLACED, obj)))
@@ -125,7 +127,8 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
         yield deltas, initial
 
     def _popping(self) -> Generator[tuple[Deltas[T], bool]]:
-        line, items = self._line, self._items
+        line = self._line
+        items = self._items
         while line:
             waiting = items.pop(line.popleft())
             deltas = Deltas((waiting,)) if type(waiting) is Delta else _deltas(waiting)

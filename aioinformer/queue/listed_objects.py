@@ -98,19 +98,22 @@ class ListedObjects(DividedDict[T]):
         """Drop the places of removed keys, in steps. The mapping must not be changed between the steps."""
         if not self._gaps:
             return
-        line, seen = deque[str](), DividedDict[None]()
+        line = deque[str]()
+        seen = DividedDict[None]()
         for key in self._line:
             if key in self and key not in seen:
                 seen[key] = None
                 line.append(key)
             yield
-        self._line, self._gaps = line, False
+        self._line = line
+        self._gaps = False
 
     def detach(self) -> tuple[DividedDict[T], deque[str]]:
         """Return the objects, and the keys in their order, to a caller who owns both. The mapping is empty then."""
         for _ in self.close_gaps():
             pass
-        objects, line = DividedDict[T](), self._line
+        objects = DividedDict[T]()
+        line = self._line
         objects._parts, self._parts = self._parts, objects._parts
         self._line = deque()
         return objects, line

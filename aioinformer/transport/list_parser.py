@@ -164,7 +164,8 @@ class ListParser(Generic[T]):
         #: The guessed ends of the current item that the decoder did not accept, with its errors.
         self._rejected: dict[int, DecodeError] = {}
         #: The length of the shortest item, and the length that the search for the end of the next one skips at first.
-        self._shortest, self._hop = max_item, 0
+        self._shortest = max_item
+        self._hop = 0
         #: The bytes before the first item, once they are known.
         self._prologue: bytes | None = None
         self._next_page: str | None = None
@@ -175,10 +176,13 @@ class ListParser(Generic[T]):
         """Add the next chunk of the body. `items()` yields the items that it completes."""
         if self._joint:
             self._join()
-        used, self._start = self._start, 0
-        begun, overlap = len(self._buffer) - used, len(self._separator)
+        used = self._start
+        self._start = 0
+        begun = len(self._buffer) - used
+        overlap = len(self._separator)
         if not begun:
-            self._buffer, self._searched = chunk, 0
+            self._buffer = chunk
+            self._searched = 0
             return
         guessing = self._separator and self._scanner is None and not self._after_items
         found = chunk.find(self._separator) if guessing else -1
@@ -188,7 +192,9 @@ class ListParser(Generic[T]):
         if found >= 0 and not across and begun + found < self._max_item:
             # The bytes after this item stay in the chunk.
             self._joint = bytes(self._buffer[used:]).lstrip(_SEPARATORS) + chunk[: found + 1]
-            self._buffer, self._start, self._searched = chunk, found + 1, found + 1
+            self._buffer = chunk
+            self._start = found + 1
+            self._searched = found + 1
             return
         if not isinstance(self._buffer, bytearray):
             self._buffer = bytearray(self._buffer)
@@ -248,7 +254,8 @@ class ListParser(Generic[T]):
                 if not self._find_item():
                     break
             end = yield from self._find_end()
-            refused, self._rejected = self._rejected, {}
+            refused = self._rejected
+            self._rejected = {}
             if end < 0:
                 break
             # A transform that refused the item must not be called twice.
@@ -312,12 +319,19 @@ class ListParser(Generic[T]):
     def _join(self) -> None:
         """Undoes a guess about where an item ends that began before the chunk."""
         self._buffer = bytearray(self._joint) + self._buffer[self._start :]
-        self._joint, self._start, self._searched = b"", 0, 0
+        self._joint = b""
+        self._start = 0
+        self._searched = 0
 
     def _guessed_items(self) -> Iterator[T]:
         """Yields items as long as guesses are right. One search, one copy and one call of the decoder for each."""
-        buffer, separator, decode, hop = self._buffer, self._separator, self._decode, self._hop
-        find, start, searched = buffer.find, self._start, max(self._start, self._searched)
+        buffer = self._buffer
+        separator = self._separator
+        decode = self._decode
+        hop = self._hop
+        find = buffer.find
+        start = self._start
+        searched = max(self._start, self._searched)
         begin = start
         while (found := find(separator, max(searched, start + hop))) >= 0 or hop:
             if found < 0:
@@ -334,7 +348,8 @@ class ListParser(Generic[T]):
                 if find(separator, searched, found) < 0:
                     self._reject_guess(error, found + 1)
                     return
-                hop, self._rejected[found + 1] = 0, error
+                hop = 0
+                self._rejected[found + 1] = error
                 continue
             if not hop:
                 self._rejected = {}
@@ -347,7 +362,8 @@ class ListParser(Generic[T]):
         self._trusted = self._trusted or self._start > begin
         if not self._eof or not self._trusted:
             return
-        start, end = self._start, buffer.rfind(b"}]", self._start) + 1
+        start = self._start
+        end = buffer.rfind(b"}]", self._start) + 1
         if not 0 < end - start <= self._max_item:
             return
         last = self._guess(bytes(buffer[start:end]))
@@ -369,7 +385,8 @@ class ListParser(Generic[T]):
 
     def _find_end(self) -> Generator[None, None, int]:
         """Scan for the end of an item. Return the offset after it, or -1 if it has not arrived."""
-        buffer, start = self._buffer, self._start
+        buffer = self._buffer
+        start = self._start
         if self._scanner is None:
             if not self._eof and len(buffer) - start < min(_PATIENCE, self._max_item):
                 return -1

@@ -189,7 +189,8 @@ class ObjectType(Generic[T]):
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         made = made.with_raw(_with_identity_of(record, made), Part)  # what the transform has left out is not known
-        made.uid, made.resource_version = record.uid, record.resource_version
+        made.uid = record.uid
+        made.resource_version = record.resource_version
         return made
 
     def _record_of_result(self, result: Any, key: str) -> Record:
@@ -298,7 +299,8 @@ def _json_of(view: View) -> bytes:
     missing = {name: text for name, text in _type_members(view._resource).items() if getattr(found, name) is _ABSENT}
     if not missing:
         return raw
-    stored, raw = raw, b"%b,%b" % (msgspec.json.encode(missing)[:-1], raw.lstrip()[1:])
+    stored = raw
+    raw = b"%b,%b" % (msgspec.json.encode(missing)[:-1], raw.lstrip()[1:])
     if record.raw is stored:
         record.replace_raw(raw)  # the next time, it is only copied
     return raw

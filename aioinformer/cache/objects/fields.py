@@ -63,7 +63,8 @@ def parse_path(path: str) -> tuple[str, ...]:
     Raises:
         UsageError: the path does not parse.
     """
-    steps, position = [], 0
+    steps = []
+    position = 0
     while position < len(path):
         match = _STEP.match(path, position)
         if match is None or (position == 0 and path.startswith(".")):

@@ -138,7 +138,8 @@ class Record(msgspec.Struct, gc=False, eq=False):
 
     def same_bytes(self, other: Record) -> bool:
         """Return whether the bytes are equal, apart from a leading kind and apiVersion, which lists omit."""
-        first, second = self.raw, other.raw
+        first = self.raw
+        second = other.raw
         if type(self) is not type(other):
             return False
         return first == second or first[_behind_type(first) :] == second[_behind_type(second) :]
@@ -150,13 +151,15 @@ class Record(msgspec.Struct, gc=False, eq=False):
         """
         if self.same_bytes(other):
             return True
-        first, second = self.json, other.json
+        first = self.json
+        second = other.json
         if first == second:
             return True
         if max(len(first), len(second)) > COMPARED:
             return first[_behind_type(first) :] == second[_behind_type(second) :]
         try:
-            mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
+            mine = msgspec.json.decode(first)
+            theirs = msgspec.json.decode(second)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False  # invalid JSON below the metadata: the two cannot be compared
         for document in (mine, theirs):
@@ -332,7 +335,8 @@ def record_of(meta: Meta, raw: bytes, form: type[Record] = Record) -> Record:
         namespace = intern(namespace)
         key = f"{namespace}/{name}"
     else:
-        namespace, key = "", name
+        namespace = ""
+        key = name
     return form(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
 
 

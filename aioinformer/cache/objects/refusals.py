@@ -65,7 +65,8 @@ def refused_fields(error: BaseException) -> dict[str, str]:
         text, _, path = _of_msgspec(error).rpartition(" at ")
         field = path.removeprefix("key in ").removeprefix("$").removeprefix(".")
         if missing := re.fullmatch(r"Object missing required field `([^`]*)`", text):
-            field, text = f"{field}.{missing[1]}".removeprefix("."), "is required"
+            field = f"{field}.{missing[1]}".removeprefix(".")
+            text = "is required"
         return {field: text} if field else {}
     found: dict[str, str] = {}
     for each in _details(error) or ():
@@ -97,7 +98,8 @@ def _of_pydantic(error: BaseException) -> str:
     details = _details(error)
     if not details:
         return ""
-    first, more = details[0], len(details) - 1
+    first = details[0]
+    more = len(details) - 1
     path = "".join(_step(step) for step in first["loc"])
     return f"{first['type']} at ${path}{f' and {more} more' if more else ''}"
 

@@ -58,9 +58,11 @@ def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
     except MemoryError:
         raise  # not the object's fault
     except DecodeError as error:
-        reason, fields = str(error), error.fields
+        reason = str(error)
+        fields = error.fields
     except Exception as error:
-        reason, fields = f"the decoder refuses it: {refusal(error)}", refused_fields(error)
+        reason = f"the decoder refuses it: {refusal(error)}"
+        fields = refused_fields(error)
     else:
         record.remember(body)
         return body
