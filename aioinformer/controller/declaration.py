@@ -67,9 +67,9 @@ class Controller(Generic[T]):
         timeout: seconds for each attempt, after which it is cancelled and retried; None for no limit. An attempt that
             runs on for twice the timeout, and at least ten minutes, fails the liveness of the manager.
         queue: backoff, limits and fairness.
-        writes: what the reconciler may write: resource -> verbs, such as "patch", which includes that of the status, or
-            "status/patch" and "scale/patch" for a subresource alone. `aioinformer check` makes the roles of them.
-            None: its writes are not checked.
+        writes: what the reconciler may write: resource -> verbs, such as "patch", or "status/patch" and "scale/patch"
+            for a subresource alone. For the primary, "patch" and "update" include its status, for `set_status`.
+            `aioinformer check` makes the roles of them. None: its writes are not checked.
 
         elected: whether only the leader runs it, if the manager has leader election.
         max_staleness: seconds for which the cache of an input may not have followed the server, until `request.client`

@@ -24,7 +24,8 @@ _CONFIG_MAPS: Resource[Any] = Resource("", "v1", "configmaps", kind="ConfigMap")
 _LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease")
 #: In the order in which people read them.
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-#: The verbs that include those of the status; `WritePolicy` permits the same.
+#: The verbs that include those of the status of a controller's own resource, which `set_status` writes; `WritePolicy`
+#: permits the same.
 _CHANGING: Final = ("update", "patch")
 
 
@@ -144,12 +145,14 @@ def _of_webhooks(manager: Manager) -> Iterator[Rule]:
 
 def _of_writes(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
     why = (f"controller {controller.name} writes them",)
+    own = controller.resource.group_resource
     for resource, verbs in (controller.writes or {}).items():
         for place in _places(manager.namespaces, resource):
             for verb in verbs:
                 subresource, _, simple = verb.rpartition("/")
                 yield Rule(resource, subresource, (simple,), place, reasons=why)
-                if not subresource and simple in _CHANGING and _has_status(resource):
+                is_own = resource.group_resource == own and not subresource
+                if is_own and simple in _CHANGING and _has_status(resource):
                     yield Rule(resource, "status", (simple,), place, reasons=why)
             # `apply_set` and `edit` get an object; a write whose answer was lost is settled by a list of this one.
             yield Rule(resource, "", ("get", "list"), place, reasons=why)

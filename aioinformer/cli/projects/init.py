@@ -14,6 +14,7 @@ from aioinformer.errors import OptionError, UsageError
 from aioinformer.files import replace_file
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
+_LONGEST: Final = 52
 #: What a package of this name would hide from the project and its tests.
 _MODULES: Final = sys.stdlib_module_names | {"aiohttp", "aioinformer", "click", "msgspec", "pytest", "tests", "yaml"}
 #: The names that the modules of a class and of its reconciler import or define, as kinds.
@@ -25,13 +26,13 @@ _TEMPLATES: Final = Path(__file__).parent / "templates" / "project"
 def init_project(folder: Path, group: str, kind: str) -> list[str]:
     """Make a project in a folder of its name, and return the names of its files. After an error, there are none."""
     name = folder.absolute().name
-    if not _NAME.fullmatch(name):
-        raise OptionError(f"NAME: expected lower-case letters, digits and -, as in website-operator, not {name!r}")
+    _check_name(name)
     declared: CustomResource[object] = custom_resource(type(kind, (), {}), group, "v1alpha1")
     package, module = name.replace("-", "_"), declared.singular
-    for what, word in (("NAME", package), ("--kind", module), ("--kind", kind)):
+    for what, word in (("NAME", package), ("--kind", module), ("--kind", kind), ("--kind", declared.plural)):
         if keyword.iskeyword(word):
-            raise OptionError(f"{what}: {word} is a reserved word of Python; choose another name")
+            whose = f", the plural of {kind}," if word == declared.plural else ""
+            raise OptionError(f"{what}: {word}{whose} is a reserved word of Python; choose another name")
     if package in _MODULES:
         raise OptionError(f"NAME: the package {package} would hide the module {package}; choose another name")
     if kind in _IMPORTED:
@@ -63,6 +64,25 @@ def init_project(folder: Path, group: str, kind: str) -> list[str]:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
     _write(folder, texts)
     return list(texts)
+
+
+def _check_name(name: str) -> None:
+    """Check that a name is one of Kubernetes, and that of a package of Python once each - is a _.
+
+    Raises:
+        OptionError: it is not, with the reason.
+    """
+    if _NAME.fullmatch(name):
+        return
+    if len(name) > _LONGEST:
+        reason = f"at most {_LONGEST} characters, since the names of pods and Leases begin with it"
+    elif name[:1].isdigit():
+        reason = "a letter at the beginning, since it becomes the name of a package of Python"
+    elif "." in name:
+        reason = "no dots, since it becomes the name of a package of Python"
+    else:
+        reason = "lower-case letters, digits and -, as in website-operator"
+    raise OptionError(f"NAME: expected {reason}, not {name!r}")
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:

@@ -62,7 +62,9 @@ class Supervised:
         self.restarting = ""
         self.ended = False
         strict = defaults.strict_writes if settings.strict_writes is None else settings.strict_writes
-        policy = WritePolicy(controller.writes, strict=strict, dry_run=settings.dry_run, log=_log)
+        policy = WritePolicy(
+            controller.writes, status_of=controller.resource, strict=strict, dry_run=settings.dry_run, log=_log
+        )
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
         self.active = self._new()
         earlier = self._ledger.begin(settings.name)  # when nothing can fail any more

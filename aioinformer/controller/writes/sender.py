@@ -51,8 +51,10 @@ class WritePolicy:
     """What is checked before each write of a controller.
 
     Args:
-        declared: resource -> verbs: "create", "update", "patch", "delete" and "deletecollection" for objects and their
-            status, "scale/patch" for a subresource alone. None: nothing is checked.
+        declared: resource -> verbs: "create", "update", "patch", "delete" and "deletecollection" for objects,
+            "status/patch" and "scale/patch" for a subresource alone. None: nothing is checked.
+        status_of: the resource of whose status the verbs for objects include the writes, as that of a controller has
+            it; None for all of them.
         strict: an undeclared write raises. Otherwise it is sent, and a warning is logged for each resource and verb.
         dry_run: writes are logged, and not sent.
         fence: called right before each attempt of a write, repetitions included, and when its bytes leave; see `Fence`.
@@ -69,6 +71,7 @@ class WritePolicy:
         self,
         declared: Mapping[Resource[Any], Collection[str]] | None = None,
         *,
+        status_of: Resource[Any] | None = None,
         strict: bool = False,
         dry_run: bool = False,
         fence: Fence | None = None,
@@ -77,6 +80,7 @@ class WritePolicy:
         self.dry_run = dry_run
         self.fence = fence
         self.log: Log = log or get_logger("aioinformer.controller")
+        self._status_of = None if status_of is None else (status_of.group, status_of.plural)
         self._strict = strict
         self._warned: set[tuple[str, str]] = set()
         self._declared: set[tuple[str, str, str]] | None = None if declared is None else set()
@@ -95,7 +99,8 @@ class WritePolicy:
         """
         exact = f"{target.subresource}/{target.verb}" if target.subresource else target.verb
         # Other subresources, such as `scale` and `eviction`, are permissions that few controllers need.
-        verbs = (target.verb, exact) if target.subresource == "status" else (exact,)
+        is_included = target.subresource == "status" and self._status_of in (None, (target.group, target.plural))
+        verbs = (target.verb, exact) if is_included else (exact,)
         if self._declared is None or any((target.group, target.plural, verb) in self._declared for verb in verbs):
             return
         message = (

@@ -133,11 +133,13 @@ async def test_manifest_in_json_has_the_same_objects(shell: Shell) -> None:
 
 
 @pytest.mark.behaviour("C-90")
-def test_verb_includes_the_status_and_no_other_subresource() -> None:
+def test_verb_includes_the_status_of_the_own_resource_alone() -> None:
     async def reconcile(request: Request[Any]) -> None: ...
 
+    own = Manager("m", [Controller("c", apps_v1.DEPLOYMENTS, reconcile, writes={apps_v1.DEPLOYMENTS: ("patch",)})])
+    assert ("deployments/status", ("patch",)) in [(rule.what, rule.verbs) for rule in needs(own)]
     for verbs, expected in {
-        ("patch",): {"deployments": ["get", "list", "patch"], "deployments/status": ["patch"]},
+        ("patch",): {"deployments": ["get", "list", "patch"]},
         ("status/patch",): {"deployments": ["get", "list"], "deployments/status": ["patch"]},
         ("scale/patch",): {"deployments": ["get", "list"], "deployments/scale": ["patch"]},
     }.items():

@@ -206,6 +206,10 @@ async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
         (("class", "--kind", "Website"), "class is a reserved word of Python"),
         (("a", "--kind", "None"), "None is a reserved word of Python"),
         (("json", "--kind", "Website"), "would hide the module json"),
+        (("a", "--kind", "A"), "as, the plural of A, is a reserved word of Python"),
+        (("3scale", "--kind", "Website"), "expected a letter at the beginning, since it becomes the name of a package"),
+        (("web.site", "--kind", "Website"), "expected no dots, since it becomes the name of a package"),
+        (("a" * 53, "--kind", "Website"), "expected at most 52 characters, since the names of pods and Leases"),
         (("a", "--kind", "Condition"), "would hide what every project imports"),
     ],
 )

@@ -163,6 +163,17 @@ async def test_undeclared_write_is_refused(server: Server, write: str, resource:
 
 
 @pytest.mark.behaviour("C-47")
+async def test_verb_includes_the_status_of_the_own_resource_alone(server: Server) -> None:
+    declared = {DEPLOYMENTS: ("patch",)}
+    async with running(server, policy=WritePolicy(declared, strict=True, status_of=CONFIG_MAPS)) as writes:
+        with pytest.raises(UndeclaredWrite, match="add 'status/patch' for deployments.apps"):
+            await WRITES["patch status"](writes.client(KEY))
+    async with running(server, policy=WritePolicy(declared, strict=True, status_of=DEPLOYMENTS)) as writes:
+        await WRITES["patch status"](writes.client(KEY))
+    assert len(server.writes) == 1
+
+
+@pytest.mark.behaviour("C-47")
 async def test_undeclared_write_is_warned_of_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     async with running(server, policy=WritePolicy({DEPLOYMENTS: ("update",)})) as writes:
         for name in ("patch scale", "patch status") * 2:
