@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from aioinformer.backoff import MAX_RETRY_AFTER, RESET_AFTER, Backoff
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from aioinformer.backoff import BackoffOptions
 
+#: Seconds after which a resource that is not served is requested again: its definition may have been created.
+_UNTIL_SERVED: Final = 9.0
 #: How often the delay is the one that the server asked for, before the backoff counts, too; as in client-go's requests.
 _PATIENCE: Final = 10
 _PHASE_OF_STATUS: Final = {
@@ -45,18 +48,19 @@ class Pace:
         attempts: the number of delays in a row that failures caused; 0 after a success.
     """
 
-    __slots__ = ("_backoff", "_held_until", "_holds", "_used", "attempts", "not_before")
+    __slots__ = ("_backoff", "_held_until", "_holds", "_options", "_used", "attempts", "not_before")
 
     def __init__(self, options: BackoffOptions, *, random: Callable[[], float]) -> None:
         self.not_before = 0.0
         self.attempts = 0
+        self._options = options
         self._backoff = Backoff(options, random=random)
         #: How many delays of the server have replaced those of the backoff since the last rest, and when the last ends.
         self._holds = 0
         self._held_until = float("-inf")
         self._used: tuple[str, ...] = ()
 
-    def delay(self, now: float, asked: float | None = None) -> None:
+    def delay(self, now: float, asked: float | None = None, *, at_most: float = inf) -> None:
         """Count a failure and start its delay.
 
         If the server asks for a time, that is the delay, and the backoff does not grow: ten times until the backoff is
@@ -64,6 +68,7 @@ class Pace:
 
         Args:
             asked: for how many seconds the server asked.
+            at_most: the longest delay of the backoff, in seconds; its first one may be longer.
         """
         self.attempts += 1
         if self.at_rest(now):
@@ -71,7 +76,8 @@ class Pace:
         if asked and self._holds < _PATIENCE:
             self._holds += 1
         else:
-            self.not_before = max(self.not_before, now + self._backoff.next(now))
+            longest = max(at_most, self._options.initial)
+            self.not_before = max(self.not_before, now + min(self._backoff.next(now), longest))
         if asked:
             self.hold(asked, now)
         self.limit_burst(now)
@@ -206,8 +212,9 @@ class ProtocolState:
     def fail(self, error: Exception, now: float, stage: Stage) -> None:
         """Report and show a failure, and enter a stage after a delay: that of the backoff, or that of the server."""
         self.report(error)
-        self.pace.delay(now, getattr(error, "retry_after", None))
         phase = _PHASE_OF_STATUS.get(error.status if isinstance(error, ApiError) else 0, Phase.BACKING_OFF)
+        at_most = _UNTIL_SERVED if phase is Phase.NOT_FOUND else inf
+        self.pace.delay(now, getattr(error, "retry_after", None), at_most=at_most)
         text, before, self._failure = str(error), self._failure, str(error)
         # Without both permissions, "cannot list" and "cannot watch" alternate: another text counts when it repeats.
         if not (phase is self.phase is Phase.FORBIDDEN) or text == before:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
-from aioinformer.backoff import MAX_RETRY_AFTER
+from aioinformer.backoff import MAX_RETRY_AFTER, BackoffOptions
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.support.conversation import Conversation, watching
@@ -119,6 +121,20 @@ def test_excessive_retry_after_is_capped() -> None:
     talk = watching("a")
     talk.error(429, after=60, retryAfterSeconds=1e15)
     assert talk.delay() == MAX_RETRY_AFTER
+
+
+def test_resource_that_is_served_later_is_noticed_within_ten_seconds() -> None:
+    talk, other = Conversation(PAGES), Conversation(PAGES)
+    for _ in range(30):
+        talk.refuse_next(404)
+        other.refuse_next(500)
+    talk.ask()
+    times = [when for when, _ in talk.asked]
+    assert max(later - earlier for earlier, later in pairwise(times)) < 10
+    assert talk.now < other.now / 3
+    rare = Conversation(ReflectorOptions(streaming_list=False, backoff=BackoffOptions(initial=60, cap=60, jitter=0)))
+    rare.refuse_next(404)
+    assert rare.delay() == 60
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ async def test_undeclared_write_is_refused(server: Server, write: str, resource:
 async def test_verb_includes_the_status_of_the_own_resource_alone(server: Server) -> None:
     declared = {DEPLOYMENTS: ("patch",)}
     async with running(server, policy=WritePolicy(declared, strict=True, status_of=CONFIG_MAPS)) as writes:
-        with pytest.raises(UndeclaredWrite, match="add 'status/patch' for deployments.apps"):
+        with pytest.raises(UndeclaredWrite, match=r"add 'status/patch' for deployments\.apps"):
             await WRITES["patch status"](writes.client(KEY))
     async with running(server, policy=WritePolicy(declared, strict=True, status_of=DEPLOYMENTS)) as writes:
         await WRITES["patch status"](writes.client(KEY))
