@@ -8,7 +8,7 @@ has two owners that may write, and no slot has runs of two replicas. Once the fa
 living owner within the duration of a Lease and 5 s. The tokens of a slot never go back, whatever happens to the ring,
 and Leases of other programs stay.
 
-With `Former`, replicas of another version of the package take part: see `former.py`.
+Replicas of an earlier version take part with `Former`; see `former.py`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,3 +177,30 @@ def test_lease_that_is_there_is_read_and_not_adopted() -> None:
 def test_edits_are_no_renewals() -> None:
     first = SeenLease.of(lease(), 1.0)
     assert SeenLease.of(lease(field=1), 2.0, first).renewals == 0
+
+
+def test_member_takes_over_from_the_version_before() -> None:
+    # Recorded: what a replica of that version has written.
+    recorded = json.loads(Path(__file__).with_name("former.json").read_text())
+    ring, former = recorded["ring"], recorded["lease"]
+    times = LeaderElectionOptions(lease_duration=6, renew_deadline=4.0, retry_period=0.2)
+    member = Member("widgets-new", "widgets-new_1", times, Ring((Slot(),) * 16))
+    own = lease("widgets-new", "new", holder="widgets-new_1", field=6, seconds="6")
+
+    def see(now: float) -> Any:
+        member.lease_answered(member.lease_request(), own, now)
+        member.ring_read(ring, now, now)
+        member.leases_listed([own, former], now)
+        return member.next_write(now)[0]
+
+    join = see(100.0)
+    assert isinstance(join, WriteRing)
+    ring = {**ring, "metadata": {**ring["metadata"], "resourceVersion": "1000"}, "data": encode(join.ring)}
+    assert see(105.0) is None
+    death = see(108.0)
+    assert death == DeleteLease("widgets-old", former["metadata"]["uid"], former["metadata"]["resourceVersion"])
+    member.write_answered(death, former, 108.0, 108.0)
+    taken, _ = member.next_write(108.0)
+    assert isinstance(taken, WriteRing)
+    assert {each.owner for each in taken.ring.slots} == {"widgets-new"}
+    assert min(each.epoch for each in taken.ring.slots) > max(each.epoch for each in join.ring.slots)

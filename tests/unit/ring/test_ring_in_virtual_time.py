@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from aioinformer import LeaderElectionOptions
 from aioinformer.ring.member import Member, RingRefused, WriteRing
 from aioinformer.ring.table import Entry, Ring, Slot, encode
+from tests.unit.ring.former import Former
 from tests.unit.ring.planted import PLANTED, Planted
-from tests.unit.ring.simulation import BOUND, Violation, World, quiet, run
+from tests.unit.ring.simulation import BOUND, Version, Violation, World, quiet, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: In which seeds a planted bug is looked for. The first one shows what few others show.
 SEEDS = (54, *range(1, 25))
@@ -30,6 +34,29 @@ def test_planted_bugs_are_found(bug: Planted) -> None:
         assert any(is_violated(seed) for seed in SEEDS)
 
 
+@pytest.mark.parametrize("seed", range(200, 215))
+def test_two_versions_have_one_owner_under_faults(seed: int) -> None:
+    run(seed, versions=(Version(), Former()))
+
+
+@pytest.mark.parametrize("versions", [(Former(), Version()), (Version(), Former())], ids=["update", "rollback"])
+def test_rolling_update_keeps_the_slots_owned(versions: tuple[Version, Version]) -> None:
+    before, after = versions
+    world = started(3, versions=(before,))
+    epoch = max(world.tokens.values(), default=0)
+    world.versions = (after,)
+    for old in list(world.replicas):
+        world.add()
+        world.run_until(world.now + 20)
+        old.leaving = True
+        world.run_until(world.now + 20)
+        assert not world.unowned()
+    assert {type(each.version) for each in world.living()} == {type(after)}
+    assert max(world.moves) <= 2
+    assert min(each.epoch for replica in world.living() for each in replica.member.mine.values()) > epoch
+    quiet(world)
+
+
 def is_violated(seed: int) -> bool:
     try:
         run(seed)
@@ -38,8 +65,8 @@ def is_violated(seed: int) -> bool:
     return False
 
 
-def started(count: int, slots: int = 64) -> World:
-    world = World(1, slots=slots, faults=False)
+def started(count: int, slots: int = 64, versions: Sequence[Version] = (Version(),)) -> World:
+    world = World(1, slots=slots, faults=False, versions=versions)
     for _ in range(count):
         world.add()
     world.run_until(BOUND + 10)
