@@ -123,6 +123,7 @@ def test_excessive_retry_after_is_capped() -> None:
     assert talk.delay() == MAX_RETRY_AFTER
 
 
+@pytest.mark.conformance("REF-06")
 def test_resource_that_is_served_later_is_noticed_within_ten_seconds() -> None:
     talk, other = Conversation(PAGES), Conversation(PAGES)
     for _ in range(30):
