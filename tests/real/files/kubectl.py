@@ -17,6 +17,8 @@ def read_objects(manifests: str) -> list[Any] | None:
     command = [str(KUBECTL), "annotate", "--local", "-f", "-", "by=kubectl", "-o", "json"]
     ended = subprocess.run(command, input=manifests.encode(), capture_output=True, check=False, timeout=60)
     if ended.returncode != 0:
+        told = ended.stderr.decode(errors="replace")
+        assert "error parsing STDIN" in told, f"kubectl failed for another reason, {ended.returncode}: {told}"
         return None
     decoder = json.JSONDecoder()
     text = ended.stdout.decode().strip()
