@@ -102,7 +102,8 @@ class Election:
     async def inject(self, fault: str, number: int, seconds: int) -> None:
         link = self.links[number]
         if fault == "edited" and self.server.lease is not None:
-            self.server.put({**self.server.lease, "metadata": {"name": "it", "labels": {"edited": "yes"}}})
+            spec = {**self.server.lease["spec"], "leaseDurationSeconds": 1}  # shorter than the time between renewals
+            self.server.put({"metadata": {"name": "it", "labels": {"edited": "yes"}}, "spec": spec})
         elif fault == "deleted" and self.server.lease is not None:
             self.server.delete()
         elif fault == "cancelled":
