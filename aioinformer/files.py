@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes], *, private: bool = False) -> None:
-    """Write a file, completely or not at all: whoever reads it has the former content or the new one.
+    """Write a file, completely or not at all: a reader gets the former content or the new one.
 
     The content is written to another file in the same folder, and is on the disk when that file takes the name. If this
     fails, the former file is as it was, and nothing else is left.

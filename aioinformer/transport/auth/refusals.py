@@ -1,6 +1,6 @@
 """Why a server may have refused credentials (401), for people: whose they are, what has expired, and the remedy.
 
-The API server says only "Unauthorized", so that nobody can learn from it which tokens exist. This side knows more.
+The API server says only "Unauthorized", so that clients cannot learn from it which tokens exist. This side knows more.
 """
 
 from __future__ import annotations
