@@ -93,6 +93,9 @@ class Manager(Admitting):
             controllers send no delete and begin no cleanup of `finalizing`; None for no limit. They begin when the loss
             is noticed: for a connection that has silently died, after `idle_timeout` (90 s) at the latest. If the
             server has sent bookmarks regularly, they begin with the last event or bookmark.
+        sync_timeout: seconds after which this replica stands for the leadership, or for slots of the ring, although no
+            controller has synced; and for which it leads although none is able to work. It stands at once when all
+            controllers have synced, and after 10 s when at least one has.
 
         metrics: collects the metrics of informers and queues.
         factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.
@@ -127,6 +130,7 @@ class Manager(Admitting):
         restart: Restart = Restart(),  # noqa: B008 - immutable
         resync_period: float = 0.0,
         max_staleness: float | None = STALE,
+        sync_timeout: float = 120.0,
         # Parts of the embedding service
         metrics: MetricsProvider | None = None,
         factory: SharedInformerFactory | None = None,
@@ -151,6 +155,7 @@ class Manager(Admitting):
         self.restart = restart
         self.resync_period = checked_period(resync_period, "Manager: resync_period")
         self.max_staleness = max_staleness
+        self.sync_timeout = sync_timeout
         self.metrics = metrics
         self.factory = factory
         self.recorder = recorder

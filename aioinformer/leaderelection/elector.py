@@ -218,6 +218,12 @@ class LeaderElector:
         async with self.leading() as term:
             return await main(term)
 
+    def stand(self, stands: bool) -> None:
+        """Set whether this candidate may take a Lease that is free; otherwise, it observes. A leader goes on."""
+        self._machine.stands = stands
+        if stands:
+            self._watch.wake()
+
     # Inspecting.
 
     def is_leader(self) -> bool:
@@ -285,7 +291,8 @@ class LeaderElector:
             if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                 return
             if verdict is Verdict.NOT_LEADING:
-                self._attempts.log_waiting()
+                if self._machine.stands:
+                    self._attempts.log_waiting()
                 self._watch.start(self._machine.version)
             # As in client-go, `Retry-After` does not delay the next try: the lease may become free before that.
             await self._watch.wait(self._options.retry_period * (1 + JITTER * self._random()))

@@ -137,6 +137,10 @@ class Leadership:
             else:
                 return
 
+    def stand(self, stands: bool) -> None:
+        """Set whether this process competes; otherwise, it observes. A leader goes on to lead."""
+        self._elector.stand(stands)
+
     # Inspecting.
 
     def is_leader(self) -> bool:

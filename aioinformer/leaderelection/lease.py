@@ -218,6 +218,7 @@ class LeaseMachine:
         deleted: whether the Lease has been deleted since it was observed.
         slow_paths: the number of renewals that needed more than one request.
         recreations: how often this candidate, as the leader, has created a deleted Lease again.
+        stands: whether this candidate may take a Lease that is free. Otherwise, it observes.
     """
 
     def __init__(
@@ -226,6 +227,7 @@ class LeaseMachine:
         self.record = LeaseRecord()
         self.error: AioinformerError | None = None
         self.slow_paths = self.recreations = 0
+        self.stands = True
         self.deleted = False
         self._identity = identity
         self._template = template
@@ -296,7 +298,7 @@ class LeaseMachine:
                 self._note_missing(reply.now)
             elif not self._observe(reply):
                 return Verdict.FAILED
-            if self._is_held_by_another(reply.now):
+            if self._is_held_by_another(reply.now) or not (self.stands or self._leading):
                 self.give_up()
                 self.error = None
                 return Verdict.NOT_LEADING

@@ -99,6 +99,7 @@ class Member:
         busy: the slots in which something runs. Set it before `next_write`.
         wall: seconds since 1970, by the clock of this machine. Set it before `next_write`; a new ring begins with it.
         epoch: the highest epoch of all rings that were read; -1 for none. It belongs on the Lease.
+        stands: whether this replica takes slots. If not, it renews its Lease, hands over what it owns, and observes.
         leaving: the replica has ended its work, owns nothing any more, and leaves the ring.
         left: it has left the ring, and its Lease is deleted.
         problem: why the ring cannot be used; "" if it can.
@@ -115,6 +116,7 @@ class Member:
         self.busy: set[int] = set()
         self.wall = 0
         self.epoch = -1
+        self.stands = True
         self.leaving = self.left = False
         self.problem = ""
         self.seen: dict[str, SeenLease] = {}
@@ -151,7 +153,7 @@ class Member:
 
     def accepts(self, slot: int) -> bool:
         """Return whether work may begin in a slot, until the deadline."""
-        return slot in self.mine and not self.mine[slot].to
+        return self.stands and slot in self.mine and not self.mine[slot].to
 
     def _refresh(self) -> None:
         owned = self.ring.owned(self.name, self._lease) if self._lease and not self.leaving else {}
@@ -322,8 +324,11 @@ class Member:
         if not self._is_alive(now) or self.problem:
             return None, due
         if not self.ring.slots:
-            first = replace(self._first, epoch=self._next_epoch(NO_RING), members={self.name: self._entry()})
+            members = {self.name: self._entry()} if self.stands else {}
+            first = replace(self._first, epoch=self._next_epoch(NO_RING), members=members)
             return (WriteRing(first) if self._uid == "" and self._listed else None), due
+        if not self.stands:
+            return self._hand_over(), due
         ring, at = self._proposed(self.ring, now)
         if ring == self.ring:
             return None, min(due, at)
@@ -374,10 +379,22 @@ class Member:
         elif not failed:
             self.ring_read(answer, sent, now)
 
+    def _hand_over(self) -> Write | None:
+        """Return the write by which a replica that takes no slots gives up those that it owns, once nothing runs."""
+        if self.name not in self.ring.members or self.busy:
+            return None
+        self._given_up.update(dict.fromkeys(self.mine, self.version))
+        self._refresh()
+        return self._withdrawal()
+
     def _leave(self) -> Write | None:
         if self.name not in self.ring.members:
             self.left = not self._lease
             return DeleteLease(self.name, self._lease, "") if self._lease else None
+        return self._withdrawal()
+
+    def _withdrawal(self) -> Write | None:
+        """Return the ring without this replica, if it is in it."""
         if self.ring.members[self.name].lease not in (self._lease, *self._former):
             return None
         members = {name: each for name, each in self.ring.members.items() if name != self.name}

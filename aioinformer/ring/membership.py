@@ -169,6 +169,8 @@ class Membership:
         self._listed_at = float("-inf")
         self._reported: set[str] = set()
         self._ended = False
+        #: Why this replica takes no slots; "" if it does.
+        self._unfit = ""
         if metrics is not None:
             metrics.register(self)
 
@@ -217,6 +219,14 @@ class Membership:
                 "%s: %d slots are gained, %d are lost; it works in %d", self, len(gained), len(lost), len(accepted)
             )
             self._on_change(set(gained), set(lost), ended)
+
+    def stand(self, stands: bool, reason: str = "") -> None:
+        """Set whether this replica takes slots; if not, why. Then it hands over those that it owns, and observes."""
+        self._unfit = "" if stands else reason
+        if self._member.stands is not stands:
+            self._member.stands = stands
+            self._settle()
+            self.wake()
 
     # Running.
 
@@ -425,6 +435,8 @@ class Membership:
         ring = self._member.ring
         if problem := self._problem():
             return problem
+        if self._unfit:
+            return self._unfit
         if not ring.of:
             return "the ring forms: no slot is owned for the duration of a Lease, which may still be in use"
         if self.name not in ring.members:

@@ -167,6 +167,7 @@ class ActiveController:
 
     def _on_synced(self) -> None:
         self.synced.set()
+        self._services.on_synced()
         self._begin_dispatcher()
 
     def permit(self, term: Term | None = None) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import random
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from aioinformer.controller.health import STALLED, Health, HealthServer, Progres
 from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.inspection import snapshot, statistics
 from aioinformer.controller.running.settings import GuardedThread, Services, Settings
+from aioinformer.controller.running.standing import Standing
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.controller.writes.current import CurrentCaches
 from aioinformer.controller.writes.permits import UnansweredWrites
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from aioinformer.webhooks import Admission
 
 _log = get_logger("aioinformer.controller")
+
+#: Seconds between two looks at whether the controllers are able to work.
+_LOOK: Final = 1.0
 
 
 class ControllerFailed(AioinformerError):
@@ -114,6 +118,11 @@ class Session:
         self._services: Services | None = None
         self._guarded_threads: dict[asyncio.Future[None], GuardedThread] = {}
         self._unanswered = UnansweredWrites()
+        #: Set when a controller has synced, and while this replica does not stand.
+        self._able_changed = asyncio.Event()
+        self._resigned = asyncio.Event()
+        #: Why this replica has stepped down; "" while it has not.
+        self._unfit = ""
         self._tasks: asyncio.TaskGroup | None = None
         self._term: Term | None = None
         self._task: asyncio.Task[None] | None = None
@@ -203,12 +212,7 @@ class Session:
                     self._tasks = tasks
                     for each in self.controllers.values():
                         each.start(tasks)
-                    leading = None
-                    if self.leadership is not None:
-                        name = f"manager {settings.name}: leadership"
-                        leading = tasks.create_task(self.leadership.run(self._lead), name=name)
-                    if self.replica is not None:
-                        self.replica.start(tasks)
+                    competing = self._compete(tasks)
                     self._opened.set()
                     try:
                         await asyncio.wait({self._ending})
@@ -216,8 +220,8 @@ class Session:
                         self.end("a cancellation")
                         self._tasks = None
                         await self._patiently(create_task(self._stop_controllers(), name="stop of controllers"))
-                        if leading is not None:
-                            leading.cancel()
+                        for task in competing:
+                            task.cancel()
                         if self.replica is not None:
                             await self._patiently(create_task(self.replica.leave(), name="leaving the ring"))
         except BaseException as error:
@@ -273,6 +277,7 @@ class Session:
             select_slots=None if self.replica is None else self.replica.select_slots,
             guarded_threads=self._guarded_threads,
             unanswered=self._unanswered,
+            on_synced=self._able_changed.set,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -371,13 +376,76 @@ class Session:
         elif self._term is not None:
             active.permit(self._term)
 
+    # The leadership, or slots of the ring.
+
+    def _compete(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Take part in the election, or in the ring. Return the tasks to cancel at the stop."""
+        competing = []
+        if self.leadership is not None or self.replica is not None:
+            standing = Standing(self._settings.sync_timeout, asyncio.get_running_loop().time())
+            self._apply(standing)
+            self._decide(standing)
+            competing.append(tasks.create_task(self._stand(standing), name=f"manager {self._settings.name}: standing"))
+        if self.leadership is not None:
+            leading = self._lead_repeatedly(self.leadership)
+            competing.append(tasks.create_task(leading, name=f"manager {self._settings.name}: leadership"))
+        if self.replica is not None:
+            self.replica.start(tasks)
+        return competing
+
+    async def _stand(self, standing: Standing) -> None:
+        """Decide again whenever a controller has synced, and every second."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            self._able_changed.clear()
+            try:
+                async with asyncio.timeout(min(_LOOK, standing.seconds_left(clock()))):
+                    await self._able_changed.wait()
+            except TimeoutError:
+                pass
+            self._decide(standing)
+
+    def _decide(self, standing: Standing) -> None:
+        elected = [each for each in self.controllers.values() if each.controller.elected]
+        able = [each.is_able for each in elected]
+        in_office = self._term is not None or (self.replica is not None and bool(self.replica.membership.accepted))
+        if not standing.update(able, asyncio.get_running_loop().time(), in_office=in_office):
+            return
+        waits = "; ".join(filter(None, (", ".join(each.active.inputs.waits_for()) for each in elected)))
+        name, limit = self._settings.name, self._settings.sync_timeout
+        if not standing.stands:
+            line = "manager %s gives up %s: no controller has been able to work for %g s (%s); it stands again in %g s"
+            office = "the leadership" if self.replica is None else "its slots"
+            _log.warning(line, name, office, limit, waits or "see their states", standing.paused)
+        elif able and not any(able):
+            line = "manager %s stands although no controller has been able to work for %g s: %s"
+            _log.warning(line, name, limit, waits or "see their states")
+        self._apply(standing)
+
+    def _apply(self, standing: Standing) -> None:
+        """Let the election and the ring know whether this replica stands."""
+        reason = "" if standing.stands else "this replica does not stand before its controllers have synced"
+        if standing.paused:
+            limit = self._settings.sync_timeout
+            reason = f"no controller of this replica has been able to work for {limit:g} s: another one may"
+        self._unfit = reason if standing.paused else ""
+        (self._resigned.clear if standing.stands else self._resigned.set)()
+        if self.leadership is not None:
+            self.leadership.stand(standing.stands)
+        if self.replica is not None:
+            self.replica.membership.stand(standing.stands, reason)
+
+    async def _lead_repeatedly(self, leadership: Leadership) -> None:
+        while True:
+            await leadership.run(self._lead)  # which returns when this replica steps down
+
     async def _lead(self, term: Term) -> None:
-        """Let the elected controllers work during a term."""
+        """Let the elected controllers work during a term, until this replica steps down."""
         self._term = term
         for each in self._elected():
             each.permit(term)
         try:
-            await asyncio.get_running_loop().create_future()
+            await self._resigned.wait()
         finally:
             self._term = None
             self._unanswered.abort_refused()
@@ -436,7 +504,7 @@ class Session:
             "name": self._settings.name,
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
-            "election": "" if self.leadership is None else self.leadership.trouble(),
+            "election": "" if self.leadership is None else self.leadership.trouble() or self._unfit,
             "ring": None if self.replica is None else self.replica.membership.snapshot(),
             "controllers": {name: snapshot(each.active) for name, each in self.controllers.copy().items()},
             "failed": {

@@ -73,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     restart: Restart
     resync_period: float
     max_staleness: float | None
+    sync_timeout: float
     metrics: MetricsProvider | None
     factory: SharedInformerFactory | None
     recorder: Recorder | None
@@ -102,6 +103,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if port is not None and not (type(port) is int and 0 <= port < 65536):
                 raise OptionError(f"Manager: {option} must be a number from 0 to 65535, or None, not {port!r}")
         check_seconds(self.grace, "Manager: grace")
+        check_seconds(self.sync_timeout, "Manager: sync_timeout")
         if self.max_staleness is not None:
             check_seconds(self.max_staleness, "Manager: max_staleness")
         check_metrics(self.metrics)
@@ -131,6 +133,7 @@ class Services(msgspec.Struct, frozen=True):
         guarded_threads: the threads of attempts that need the leadership or a slot, by the futures of their ends.
         status_answers: what the server has answered to writes of statuses.
         unanswered: the writes of the reconcilers that have no answer.
+        on_synced: is called when a controller has synced.
     """
 
     settings: Settings
@@ -144,3 +147,4 @@ class Services(msgspec.Struct, frozen=True):
     guarded_threads: dict[asyncio.Future[None], GuardedThread] = msgspec.field(default_factory=dict)
     status_answers: StatusAnswers = msgspec.field(default_factory=StatusAnswers)
     unanswered: UnansweredWrites = msgspec.field(default_factory=UnansweredWrites)
+    on_synced: Callable[[], object] = lambda: None

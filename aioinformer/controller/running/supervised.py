@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.backoff import Backoff
 from aioinformer.controller.running.active import ActiveController
@@ -13,6 +13,7 @@ from aioinformer.controller.writes.own_writes import OwnWrites
 from aioinformer.controller.writes.sender import WritePolicy
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.logs import get_logger
+from aioinformer.reflector.state import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _log = get_logger("aioinformer.controller")
+
+#: Phases of an informer whose requests the server refuses, and would answer to another replica perhaps.
+_REFUSED: Final = frozenset({Phase.FORBIDDEN, Phase.UNAUTHORIZED, Phase.NOT_FOUND, Phase.NOT_ALLOWED})
 
 
 class Supervised:
@@ -70,6 +74,13 @@ class Supervised:
         earlier = self._ledger.begin(settings.name)  # when nothing can fail any more
         if earlier is not None:
             self._own.take_over(earlier)
+
+    @property
+    def is_able(self) -> bool:
+        """Whether the controller can work: it has synced, and the server does not refuse one of its inputs."""
+        if self.restarting or self.ended or not self.active.synced:
+            return False
+        return not any(each.state.phase in _REFUSED for each in self.active.inputs.informers())
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Run the controller in a task."""

@@ -119,6 +119,35 @@ def test_leaving_hands_over_at_once() -> None:
     assert not world.unowned()
 
 
+def test_replica_that_does_not_stand_hands_its_slots_over_and_takes_none() -> None:
+    world = started(3)
+    one = world.replicas[1].member
+    one.stands = False
+    world.run_until(world.now + 9)  # its work ends before
+    assert not world.unowned()
+    assert not one.mine
+    world.add()
+    world.run_until(world.now + 60)
+    assert not one.mine
+    assert one.name not in one.ring.members
+    assert not world.unowned()
+    one.stands = True
+    world.run_until(world.now + 30)
+    assert len(one.mine) >= 64 // 4 - 4
+    assert not world.unowned()
+
+
+def test_replica_that_does_not_stand_makes_a_ring_and_does_not_join() -> None:
+    world = World(1, slots=64, faults=False)
+    world.add().member.stands = False
+    world.run_until(BOUND + 10)
+    assert world.replicas[0].member.ring.slots
+    assert not world.replicas[0].member.ring.members
+    world.add()
+    world.run_until(world.now + BOUND)
+    assert len(world.replicas[1].member.mine) == 64
+
+
 @pytest.mark.behaviour("C-138")
 def test_two_replicas_of_one_name_are_refused() -> None:
     world = started(2)
