@@ -4,8 +4,7 @@ The Lease is one object that all candidates write, with optimistic concurrency. 
 
 - Clocks are not compared. A candidate records when *it* observed the record change. The lease has expired if the record
   has not changed for the duration written in it. So clocks may differ, but must run at about the same speed.
-- The duration that counts is the larger of the one in the Lease and the candidate's own: a person may have edited it.
-  A Lease without a holder is free at once.
+- A Lease without a holder is free at once.
 - For its own writes, a leader counts from the time it sent the request, before any other candidate can observe the
   write. So a leader's deadline passes before another candidate considers the lease expired.
 - A leader renews with one write, based on the server's last answer (the fast path). If the write fails, it reads first.
@@ -23,7 +22,8 @@ This module ends the term in three cases in which client-go continues:
 - Another candidate held the lease in between.
 - Another candidate holds the lease now. client-go continues until the renew deadline.
 
-And it waits in a case in which client-go does not: the Lease was deleted.
+And it waits in two cases in which client-go does not: the Lease was deleted; and the candidate's own duration is longer
+than that in the Lease, which a person may have edited.
 
 In coordinated election the server decides: it writes the leader that it chooses among the LeaseCandidates into the
 Lease. A candidate only renews a lease that the server has assigned to it. When the server names another preferred
