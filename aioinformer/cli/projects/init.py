@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
-import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -91,17 +91,29 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
     Raises:
         UsageError: they cannot be written.
     """
-    existed = folder.exists()
+    made: list[Path] = []
     try:
         for name, text in texts.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            replace_file(folder / name, [text.encode()])
+            path = folder / name
+            for parent in reversed(path.parents):
+                if not parent.exists():
+                    parent.mkdir()
+                    made.append(parent)
+            replace_file(path, [text.encode()])
+            made.append(path)
     except OSError as error:
-        for left in list(folder.iterdir()) if folder.exists() else ():
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-        if not existed and folder.exists():
-            folder.rmdir()
+        _remove(made)
         raise UsageError(f"{folder}: cannot be written, and nothing was: {error}") from error
+
+
+def _remove(made: list[Path]) -> None:
+    """Remove files and folders that were made in this order. A folder with files of other programs stays."""
+    for path in reversed(made):
+        with suppress(OSError):
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink()
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
