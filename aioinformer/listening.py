@@ -92,7 +92,8 @@ class _Connection(asyncio.Protocol):
         self.state: dict[_Connection, None] | None = None
         #: Opens it; cancelled to close it before that.
         self.opening: asyncio.Task[None] | None = None
-        self._port, self._http = port, http
+        self._port = port
+        self._http = http
         #: Until a transport owns it.
         self._sock: socket.socket | None = sock
         self._transport: asyncio.Transport | None = None
@@ -113,7 +114,8 @@ class _Connection(asyncio.Protocol):
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
         """Open it: with TLS, by the handshake."""
-        sock, self._sock = self._sock, None
+        sock = self._sock
+        self._sock = None
         assert sock is not None
         limit = None if tls is None else HEADER
         loop = asyncio.get_running_loop()
@@ -170,7 +172,8 @@ class _Connection(asyncio.Protocol):
         return self._http.eof_received()
 
     def pause_writing(self) -> None:
-        loop, reason = asyncio.get_running_loop(), f"an answer was not taken in {_UNREAD:g} s"
+        loop = asyncio.get_running_loop()
+        reason = f"an answer was not taken in {_UNREAD:g} s"
         self._writing = loop.call_later(_UNREAD, self._expire, reason)
         self._http.pause_writing()
 
@@ -193,7 +196,8 @@ class _HttpLog(logging.Handler):
 
     def __init__(self, losses: _Losses, what: str) -> None:
         super().__init__(logging.WARNING)
-        self._losses, self._what = losses, what
+        self._losses = losses
+        self._what = what
         self._errors = RepeatedErrors(_log)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -230,7 +234,9 @@ class Port:
         self.waiting: dict[_Connection, None] = {}
         self.answering: dict[_Connection, None] = {}
         self.room = asyncio.Event()
-        self._most, self._limit, self._tls = most, limit, tls
+        self._most = most
+        self._limit = limit
+        self._tls = tls
         #: The bytes of each body that is not complete, the oldest first.
         self._bodies: dict[_Connection, int] = {}
         self._is_left = False

@@ -151,7 +151,9 @@ class LeaseAttempts:
 
     def _report_trouble(self) -> None:
         """Name a duration that may be a mistake: in the log and by an Event, once for each."""
-        record, known, self.trouble = self.machine.record, self.trouble, ""
+        record = self.machine.record
+        known = self.trouble
+        self.trouble = ""
         if self.machine.is_too_long:
             self.trouble = (
                 f"{self._lock}, held by {record.holder_identity}, has a duration of {record.lease_duration_seconds} s, "

@@ -121,7 +121,8 @@ class WebhookCounters:
             panics: whether a function has raised an exception.
         """
         self.failures += 1
-        self.failed_at, self.error = now, error
+        self.failed_at = now
+        self.error = error
         self._panics += panics
 
     def statistics(self) -> WebhookStatistics:

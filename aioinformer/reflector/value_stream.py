@@ -272,5 +272,6 @@ def _may_be_valid(text: bytes) -> bool:
         return _decode_error(lines) in (_TRUNCATED, "")
     except RecursionError:
         # Within a value, a line that ends with a value is not followed by another.
-        before, after = text[:first][-_NEARBY:].rstrip(), text[first : first + _NEARBY].lstrip()
+        before = text[:first][-_NEARBY:].rstrip()
+        after = text[first : first + _NEARBY].lstrip()
         return before[-1:] not in _VALUE_ENDS or after[:1] not in _VALUE_STARTS

@@ -171,7 +171,8 @@ def canonical(text: str) -> str:
 
 def _made(nanos: int, form: _Format) -> Quantity:
     made = object.__new__(Quantity)
-    made._nanos, made._format = nanos, form
+    made._nanos = nanos
+    made._format = form
     made._text = _written(nanos, form)
     return made
 
@@ -183,7 +184,10 @@ def _parts(text: str) -> tuple[str, str, str, str]:
         raise QuantityError(
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
-    sign, whole, fraction, suffix = found[1], found[2], found[3] or "", found[4]
+    sign = found[1]
+    whole = found[2]
+    fraction = found[3] or ""
+    suffix = found[4]
     if len(whole) + len(fraction) > _MOST_DIGITS:
         raise QuantityError("unable to parse numeric part of quantity")
     return sign, whole, fraction, suffix

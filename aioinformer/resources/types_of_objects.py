@@ -48,9 +48,11 @@ def type_of(obj: Any) -> tuple[str, str]:
     Raises:
         UsageError: several kinds have its class.
     """
-    api_version, kind = getattr(obj, "api_version", None), getattr(obj, "kind", None)
+    api_version = getattr(obj, "api_version", None)
+    kind = getattr(obj, "kind", None)
     if isinstance(obj, Mapping):
-        api_version, kind = obj.get("apiVersion") or api_version, obj.get("kind") or kind
+        api_version = obj.get("apiVersion") or api_version
+        kind = obj.get("kind") or kind
     elif not isinstance(api_version, str):
         api_version = getattr(obj, "apiVersion", None)
     if isinstance(api_version, str) and isinstance(kind, str) and api_version and kind:

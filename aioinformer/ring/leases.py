@@ -53,7 +53,8 @@ class SeenLease:
     @classmethod
     def of(cls, lease: Mapping[str, Any], since: float, before: SeenLease | None = None) -> SeenLease:
         """Return what a Lease says; `before` is what it has said before this version."""
-        metadata, spec = lease["metadata"], lease.get("spec") or {}
+        metadata = lease["metadata"]
+        spec = lease.get("spec") or {}
         annotations = metadata.get("annotations") or {}
         renewed = str(spec.get("renewTime") or "")
         renewals = 0 if before is None else before.renewals + (renewed != before.renewed)

@@ -243,7 +243,8 @@ class Member:
                 "ConfigMap"
             )
         self.ring, self._read_at, self._turn = ring, sent, _turn(ring, self.name)
-        self._last, self.epoch = ring, max(self.epoch, ring.epoch)
+        self._last = ring
+        self.epoch = max(self.epoch, ring.epoch)
         self._given_up = {slot: based for slot, based in self._given_up.items() if based == version}
 
     def leases_listed(self, leases: Iterable[Mapping[str, Any]], now: float) -> None:
@@ -259,7 +260,8 @@ class Member:
         self._listed = True
         before, self.seen = self.seen, {}
         for lease in leases:
-            (uid, version), name = _identity(lease), lease["metadata"]["name"]
+            (uid, version) = _identity(lease)
+            name = lease["metadata"]["name"]
             seen = before.get(name)
             if seen is None or seen.uid != uid:
                 seen = SeenLease.of(lease, now)
@@ -287,10 +289,13 @@ class Member:
     def _adopt(self, own: SeenLease) -> None:
         """Take a Lease of this process as the own one: the answer to its creation was lost."""
         if own.holder == self.holder and not self._lease and own.uid not in self._former:
-            self._lease, self._lease_version, self._name_is_taken = own.uid, own.version, False
+            self._lease = own.uid
+            self._lease_version = own.version
+            self._name_is_taken = False
 
     def _note_unowned(self, now: float) -> None:
-        ring, known = self.ring, self.unowned
+        ring = self.ring
+        known = self.unowned
         unowned: dict[int, float] = {}
         late = 2 * self._times.retry_period + 1
         for number, slot in enumerate(ring.slots if ring.of else self._first.slots):
@@ -414,7 +419,8 @@ class Member:
 
     def seconds_of(self, name: str, seen: SeenLease) -> float:
         """Return the duration of a Lease in seconds."""
-        entry, own = self.ring.members.get(name), self._times.lease_duration
+        entry = self.ring.members.get(name)
+        own = self._times.lease_duration
         if entry is not None and entry.lease == seen.uid:
             return entry.seconds
         return seen.declared or min(max(own, seen.field), LONG * own)

@@ -309,7 +309,8 @@ class Membership:
                 self._errors[_WRITE] = ""  # one that failed is not needed any more
             else:
                 self._settle()  # what the write gives up ends before it is sent
-                seconds, sent = self._spare(sent), loop.time()
+                seconds = self._spare(sent)
+                sent = loop.time()
                 answer = await self._send(_WRITE, self._perform(write), seconds)
                 member.write_answered(write, answer, sent, loop.time())
                 if isinstance(write, WriteRing) and not (write.uid or isinstance(answer, AioinformerError)):
@@ -377,7 +378,8 @@ class Membership:
                     "renewTime": wall_clock(),
                 }
                 resource, name, content = self._leases, self.name, dict[str, Any](spec=spec)
-        labels, annotations = {LABEL: self.ring.name}, {}
+        labels = {LABEL: self.ring.name}
+        annotations = {}
         if resource is self._leases:
             annotations = annotations_of(max(0, self._member.epoch), int(self._options.lease_duration))
         if not uid:
@@ -446,7 +448,8 @@ class Membership:
 
     def _gap(self) -> str:
         """Return which slots have had no owner for too long, and why; "" for none."""
-        limit, now = self._options.lease_duration + _PATIENCE, loop_time()
+        limit = self._options.lease_duration + _PATIENCE
+        now = loop_time()
         slots = sorted(slot for slot, since in self._member.unowned.items() if now - since > limit)
         if not slots:
             return ""
@@ -507,7 +510,8 @@ class Membership:
 
     def snapshot(self) -> RingSnapshot:
         """Return the state of the ring as this replica sees it. Any thread may call this."""
-        member, now = self._member, loop_time()
+        member = self._member
+        now = loop_time()
         ring = member.ring
         owners = [each.owner for each in ring.slots]
         return {

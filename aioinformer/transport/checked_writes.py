@@ -88,7 +88,8 @@ class WriteCarrier:
         """Let the connection be closed as any other."""
         if self._socket is not None:
             self._discard_when_closed(_SEND)
-        self._transports, self._socket = [], None
+        self._transports = []
+        self._socket = None
 
     def _discard_when_closed(self, option: bytes) -> None:
         # A socket that is closed already raises OSError with asyncio, ValueError with uvloop.
@@ -115,7 +116,8 @@ class CheckedBody(BytesPayload):
         await self.write(writer)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        last, transport = self._value, getattr(writer, "transport", None)
+        last = self._value
+        transport = getattr(writer, "transport", None)
         self._carrier.begin(transport)
         with _unbuffered(transport):
             if len(last) > _AT_ONCE:

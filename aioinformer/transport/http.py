@@ -302,7 +302,9 @@ class HttpTransport:
         # Nothing is awaited between this and the request: the transport may be closed at any time.
         session = self._usable_session()
         self._warn_of_full_pool()
-        mistake, check, answered = "", request.check, False
+        mistake = ""
+        check = request.check
+        answered = False
         carrier = None
         if check is not None:
             check.unsent = True

@@ -116,7 +116,8 @@ class Admission:
         Args:
             is_own: whether a field manager is one of this manager's controllers.
         """
-        self._informers, self._is_own = {}, is_own
+        self._informers = {}
+        self._is_own = is_own
         for hook in self.hooks():
             for gvr, resource in hook.reads.items():
                 if gvr not in self._informers:
@@ -130,7 +131,8 @@ class Admission:
 
     def waits_for(self) -> list[str]:
         """Return what is missing: caches that have not synced, with their states, and a certificate. Thread-safe."""
-        informers, trouble = self._informers, self.trouble
+        informers = self._informers
+        trouble = self.trouble
         if informers is None:
             return ["the start of the manager"]
         waiting = [f"{each.name}: {each.state}" for each in informers.copy().values() if not each.has_synced()]
@@ -222,7 +224,8 @@ class Admission:
         clock = asyncio.get_running_loop().time
         counters = self._counters.get(_end_of(request.path)) or WebhookCounters("")  # other paths are not kept
         counters.begin()
-        began, status = clock(), 500
+        began = clock()
+        status = 500
         try:
             status, body = await self.answer(request.path, sent, request.query.get("timeout", ""))
         finally:

@@ -186,7 +186,8 @@ class Hook(Generic[T]):
         self.function: Callable[[AdmissionRequest[T]], Coroutine[Any, Any, Any]]
         self.function = async_function(function, f"{purpose} of {resource.gvr}", "the function", "request")
         self.options = Registration(options, purpose, resource, str(self))
-        self.operations, self.subresources = self.options.operations, self.options.subresources
+        self.operations = self.options.operations
+        self.subresources = self.options.subresources
         reads = options.get("reads", ())
         found = [reads] if isinstance(reads, Resource) else list(reads)
         if not all(isinstance(each, Resource) for each in found):

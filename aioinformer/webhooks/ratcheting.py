@@ -28,7 +28,8 @@ def forgiven_fields(new: bytes, old: bytes, objects: ObjectType[Any], *, status_
         status_apart: whether the status is a subresource.
     """
     changing = ("metadata", "status") if status_apart else ("metadata",)
-    changed, stored = msgspec.json.decode(new), msgspec.json.decode(old)
+    changed = msgspec.json.decode(new)
+    stored = msgspec.json.decode(old)
     if not (isinstance(changed, dict) and isinstance(stored, dict)):
         return []
     if not _refused(stored, changing, objects)[0]:

@@ -22,7 +22,8 @@ def _in_class(cls: type[Any], seen: set[Any]) -> str:
     for name, hint in hints.items():
         for each in _types_in(hint):
             if issubclass(each, View):
-                module, kind = each._resource.api_version.replace("/", "_"), each.__name__
+                module = each._resource.api_version.replace("/", "_")
+                kind = each.__name__
                 return (
                     f"{cls.__name__}.{name} has the class of whole objects, {kind}, which come from the server; use "
                     f"Embedded{kind} of aioinformer.models.{module if '_' in module else f'core_{module}'}"

@@ -43,7 +43,8 @@ _NEEDLESS_BLANK: Final = re.compile(r"(?<!\w) | (?!\w)")
 
 def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Return the changes from one definition to another that break stored objects or clients, a line each."""
-    before, after = old["spec"], new["spec"]
+    before = old["spec"]
+    after = new["spec"]
     return [
         *_name_breaks(before, after),
         *_conversion_breaks(before, after),
@@ -54,7 +55,8 @@ def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 def _name_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     for parts in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
-        was, now = reduce(getitem, parts, before), reduce(getitem, parts, after)
+        was = reduce(getitem, parts, before)
+        now = reduce(getitem, parts, after)
         if was != now:
             yield f"{'.'.join(parts)}: changed from {was} to {now}: it is another resource"
     for each in ("shortNames", "categories"):
@@ -120,7 +122,8 @@ def _schema(version: dict[str, Any]) -> Schema:
 
 
 def _schema_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
-    was, now = type_of_schema(old), type_of_schema(new)
+    was = type_of_schema(old)
+    now = type_of_schema(new)
     if was != now and now != ANY and (was, now) not in _WIDER:
         yield f"{path}: type narrowed from {was} to {now}"
         return
@@ -166,8 +169,10 @@ def _without_blanks(rule: str) -> str:
 
 
 def _field_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
-    had, has = old.get("properties") or {}, new.get("properties") or {}
-    more, now_more = old.get("additionalProperties"), new.get("additionalProperties")
+    had = old.get("properties") or {}
+    has = new.get("properties") or {}
+    more = old.get("additionalProperties")
+    now_more = new.get("additionalProperties")
     for name in had:
         now = field_of(new, name)
         if now is None:

@@ -42,7 +42,8 @@ def spec_differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]
     What only servers write is ignored: status, metadata, and defaults of the definition.
     """
     spec = {name: value for name, value in found.get("spec", {}).items() if _ADDED.get(name) != value}
-    has, is_there = dict(wanted["spec"]), dict(spec)
+    has = dict(wanted["spec"])
+    is_there = dict(spec)
     versions = [{each["name"]: each for each in one.pop("versions", ())} for one in (has, is_there)]
     lines = [_line(path, *values) for path, *values in differences("", has, is_there)]
     for name in {**versions[0], **versions[1]}:
@@ -63,7 +64,8 @@ def _version_differences(has: Any, is_there: Any, path: str) -> Iterator[str]:
 
 def _schema_differences(has: Schema, is_there: Schema, path: str) -> Iterator[str]:
     for keyword in sorted(has.keys() | is_there.keys()):
-        one, other = has.get(keyword), is_there.get(keyword)
+        one = has.get(keyword)
+        other = is_there.get(keyword)
         if keyword == "properties":
             for name in sorted((one or {}).keys() | (other or {}).keys()):
                 yield from _below((one or {}).get(name), (other or {}).get(name), f"{path}.{name}")

@@ -173,7 +173,8 @@ def _webhooks(manager: Manager, server: WebhookServer, words: dict[str, Any]) ->
 
 
 def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:
-    resource, options = hook.resource, hook.options
+    resource = hook.resource
+    options = hook.options
     name = f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}"
     is_only = [each.path for each in manager.admission.hooks()].count(hook.path) == 1
     name = name if is_only else f"{'-'.join((*hook.operations, *filter(None, hook.subresources)))}.{name}"

@@ -57,7 +57,9 @@ def _carried(sent: Any, old: Any, new: Any, recorded: _Recorded) -> Any:
         found = {name: each for name, each in sent.items() if old.get(name) is None or new.get(name) is not None}
         for name, now in new.items():
             if now is not None and not is_same(old.get(name), now):
-                known, was, below = sent.get(name), old.get(name), _below(recorded, f"f:{name}")
+                known = sent.get(name)
+                was = old.get(name)
+                below = _below(recorded, f"f:{name}")
                 found[name] = now if known is None else _carried(known, was, now, below)
         return found
     if isinstance(old, list) and isinstance(new, list) and isinstance(sent, list):

@@ -88,7 +88,9 @@ async def edit(
     clock = asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
     current: Any = target
-    left, version, raw = timeout, None, b""
+    left = timeout
+    version = None
+    raw = b""
     uid = None if isinstance(target, str) else str(_field(target, "uid", "uid") or "")
 
     async def read_live(seconds: float | None, conflict: Conflict | None = None) -> None:

@@ -412,7 +412,8 @@ class Session:
         if not standing.update(able, asyncio.get_running_loop().time(), in_office=in_office):
             return
         waits = "; ".join(filter(None, (", ".join(each.active.inputs.waits_for()) for each in elected)))
-        name, limit = self._settings.name, self._settings.sync_timeout
+        name = self._settings.name
+        limit = self._settings.sync_timeout
         if not standing.stands:
             line = "manager %s gives up %s: no controller has been able to work for %g s (%s); it stands again in %g s"
             office = "the leadership" if self.replica is None else "its slots"
@@ -429,7 +430,10 @@ class Session:
             limit = self._settings.sync_timeout
             reason = f"no controller of this replica has been able to work for {limit:g} s: another one may"
         self._unfit = reason if standing.paused else ""
-        (self._resigned.clear if standing.stands else self._resigned.set)()
+        if standing.stands:
+            self._resigned.clear()
+        else:
+            self._resigned.set()
         if self.leadership is not None:
             self.leadership.stand(standing.stands)
         if self.replica is not None:

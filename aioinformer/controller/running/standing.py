@@ -52,7 +52,8 @@ class Standing:
         """
         if in_office and any(able):
             self._pause = PAUSE
-        before, self.stands = self.stands, self._goes_on(able, now, in_office) if self.stands else self._may(able, now)
+        before = self.stands
+        self.stands = self._goes_on(able, now, in_office) if before else self._may(able, now)
         return self.stands is not before
 
     def _may(self, able: Collection[bool], now: float) -> bool:

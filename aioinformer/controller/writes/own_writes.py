@@ -127,7 +127,8 @@ class OwnWrites:
         The fence, such as that of the current term, and the log are used instead of those of the policy; a permit, such
         as that of a run, instead of any fence.
         """
-        begin, fence = partial(self.begin, key), fence or self.policy.fence
+        begin = partial(self.begin, key)
+        fence = fence or self.policy.fence
         if permit is None and fence is not None:
             permit = Permit(fence)
         return self._client.with_sender(

@@ -148,7 +148,8 @@ class RecordingSender(Sender):
         """
         if request.method == "GET":
             return await super().exchange(request, settings, safe=safe)
-        target, permit = target_of(request), self._permit
+        target = target_of(request)
+        permit = self._permit
         if permit is None:
             return await self._exchange_write(request, settings, target, safe=safe)
         stored = None
@@ -169,7 +170,8 @@ class RecordingSender(Sender):
     async def _exchange_write(
         self, request: HttpRequest, settings: Settings, target: Target | None, *, safe: bool
     ) -> bytes:
-        policy, check = self._policy, request.check
+        policy = self._policy
+        check = request.check
         if target is None:
             if policy.dry_run:
                 raise UsageError(f"dry run: {request.method} {request.path} is not sent, and has no known answer")

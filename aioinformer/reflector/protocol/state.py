@@ -242,12 +242,14 @@ class ProtocolState:
 
     def begin_doubt(self, reason: str, fresh_at: float) -> None:
         """Show that the cache may not have followed the server since a time, until `end_doubt`."""
-        self.doubt, self.fresh_at = reason, fresh_at
+        self.doubt = reason
+        self.fresh_at = fresh_at
         self.show(Phase.BACKING_OFF, reason)
 
     def end_doubt(self) -> None:
         """Let the next healthy phase be shown."""
-        self.doubt, self.fresh_at = "", None
+        self.doubt = ""
+        self.fresh_at = None
 
     def show(self, phase: Phase, reason: str) -> None:
         """Show a phase and its reason."""

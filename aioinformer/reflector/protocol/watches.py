@@ -198,7 +198,8 @@ class Watches:
 
     def reset_after_list(self, fresh_at: float) -> None:
         """Reset what the watches before a complete list have shown, given up to when the list is fresh."""
-        record, state = self.record, self._state
+        record = self.record
+        state = self._state
         record.reset_failures()
         record.start_at(state.position.version)
         record.heard_at = fresh_at
@@ -229,7 +230,8 @@ class Watches:
             self._state.show_healthy()
 
     def _set_reading(self) -> None:
-        record, idle_timeout = self.record, self._options.idle_timeout
+        record = self.record
+        idle_timeout = self._options.idle_timeout
         # The watch after a silent one may be silent without limit, unless the server is expected to send bookmarks, or
         # its version must be checked.
         limited = not record.silent or record.is_regular or self._must_check_version()

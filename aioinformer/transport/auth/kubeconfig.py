@@ -214,7 +214,8 @@ def _entries(fields: Mapping[str, Any], kind: str, path: Path) -> dict[str, Priv
 
 def _contradiction(found: Context) -> str | None:
     """Return which fields contradict each other, and the remedy; None if no fields do. Never raises: it has secrets."""
-    cluster, user = found.cluster, found.user
+    cluster = found.cluster
+    user = found.user
     for where, section, name in (
         (found.cluster_where, cluster, "certificate-authority"),
         (found.where, user, "client-certificate"),

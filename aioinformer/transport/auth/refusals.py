@@ -96,7 +96,9 @@ _END = "-----END CERTIFICATE-----\n"
 
 def _element(data: bytes) -> tuple[int, bytes, bytes]:
     """Return tag and content of the first element in DER, and what follows it."""
-    tag, length, start = data[0], data[1], 2
+    tag = data[0]
+    length = data[1]
+    start = 2
     if length >= 0x80:
         start += length - 0x80
         length = int.from_bytes(data[2:start], "big")

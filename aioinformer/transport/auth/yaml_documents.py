@@ -166,7 +166,9 @@ class _Builder:
                 continue
             else:
                 ended = self._open.pop()
-                line, value, size = ended.line, ended.value, ended.size
+                line = ended.line
+                value = ended.value
+                size = ended.size
                 if ended.anchor is not None:
                     self._anchors[ended.anchor] = (value, size)
                 if ended.lines is not None:

@@ -301,7 +301,8 @@ class RequestQueue:
         Thread-safe.
         """
         schedule = self._schedule
-        running, failing = tuple(schedule.running.values()), dict(islice(schedule.failing.copy().items(), limit))
+        running = tuple(schedule.running.values())
+        failing = dict(islice(schedule.failing.copy().items(), limit))
         return QueueSnapshot(
             loop_time(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
         )
