@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.errors import InformerStopped
+from aioinformer.errors import DecodeError, InformerStopped
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.catalog import find
@@ -274,6 +274,11 @@ class Stage:
         try:
             obj = await self.informer.wait_for(key, lambda obj: (obj is None) is gone, patience)
         except (TimeoutError, InformerStopped):
+            return
+        except DecodeError as error:
+            if not gone or "exists and cannot be decoded" not in str(error):
+                raise
+            self.story.tell("waiter", "%s exists, and cannot be decoded", key)
             return
         self.story.tell("waiter", "%s is %s", key, "gone" if obj is None else f"at write {serial_of(obj)}")
         if (obj is None) is not gone:
