@@ -90,7 +90,11 @@ class Latch:
                 waiter.set_exception(error)
 
     async def wait(self) -> None:
-        """Wait until the latch is set; raise the error with which it failed."""
+        """Wait until the latch is set.
+
+        Raises:
+            BaseException: the error with which it failed.
+        """
         if self._set:
             return
         if self._failure is not None:
@@ -241,20 +245,33 @@ class Owner:
         return self._task is not None and not self._task.done()
 
     def check(self) -> None:
-        """Raise the error of the task, if it has ended with one."""
+        """Raise the error of the task, if it has ended with one.
+
+        Raises:
+            Exception: the error of the task.
+        """
         task = self._task
         if task is not None and task.done() and not task.cancelled():
             task.result()
 
     def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start the task."""
+        """Start the task.
+
+        Raises:
+            UsageError: no event loop of asyncio runs in this thread.
+        """
         running_loop(f"{name} starts")
         self._task = create_task(run(), name=name)
         # stop() and check() raise its error. Reading it here keeps asyncio from logging it as never retrieved.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def enter(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start the task, and begin the block when it runs."""
+        """Start the task, and begin the block when it runs.
+
+        Raises:
+            UsageError: no event loop of asyncio runs in this thread.
+            BaseException: the error with which the task has ended already.
+        """
         self.start(run, name)
         try:
             await asyncio.sleep(0)
@@ -264,7 +281,11 @@ class Owner:
         await self.begin_block()
 
     async def begin_block(self) -> None:
-        """Begin the block in the current task."""
+        """Begin the block in the current task.
+
+        Raises:
+            BaseException: the error with which the task has ended already.
+        """
         if self._cancels:
             await self.stop()
         self._host = cast("asyncio.Task[Any]", asyncio.current_task())
@@ -285,6 +306,9 @@ class Owner:
         Args:
             kind: of the exception that ends the block.
             stop: stops the object, and raises the error of the task.
+
+        Raises:
+            BaseException: the error with which the task had ended.
         """
         host = self._host
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
@@ -300,7 +324,11 @@ class Owner:
                 raise
 
     async def stop(self) -> None:
-        """Cancel the task, wait until it has ended, and raise the error with which it had ended."""
+        """Cancel the task, and wait until it has ended.
+
+        Raises:
+            Exception: the error with which the task had ended.
+        """
         task = self._task
         if task is None:
             return

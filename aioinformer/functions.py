@@ -136,6 +136,9 @@ def async_function(given: Any, where: str, name: str, *arguments: str) -> Any:
         where: who takes it, for the error.
         name: of the argument.
         arguments: names of one argument or two.
+
+    Raises:
+        UsageError: it is not.
     """
     remedy = f"write `async def {name}({', '.join(arguments)})`"
     if not callable(given):

@@ -23,7 +23,11 @@ Indexers: TypeAlias = Mapping[str, IndexFunc[T] | str]
 
 
 def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:
-    """Return the functions, with a function in place of each path that parses; refuse any other value."""
+    """Return the functions, with a function in place of each path.
+
+    Raises:
+        UsageError: a path does not parse, or a value is neither a path nor a function.
+    """
     functions: dict[str, IndexFunc[T]] = {}
     for name, function in indexers.items():
         if isinstance(function, str):

@@ -148,7 +148,11 @@ def _check_names(metadata: _Names | None) -> None:
 
 
 def encode_plain(value: Any) -> bytes:
-    """Return the JSON of a value. NaN and infinite numbers have none."""
+    """Return the JSON of a value.
+
+    Raises:
+        UsageError: it has no JSON form, or a number is NaN or infinite.
+    """
     try:
         raw = encoded(value)
         check_finite(value, raw)
@@ -160,7 +164,11 @@ def encode_plain(value: Any) -> bytes:
 
 
 def check_type(api_version: object, kind: object, resource: Resource[Any]) -> None:
-    """Raise if the `apiVersion` or `kind` that an object states differs from that of the resource."""
+    """Check the type that an object states; it may state none.
+
+    Raises:
+        UsageError: its `apiVersion` or `kind` differs from that of the resource.
+    """
     stated = (api_version or resource.api_version, kind or resource.kind)
     if stated != (resource.api_version, resource.kind):
         raise UsageError(

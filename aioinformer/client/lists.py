@@ -148,7 +148,11 @@ class PageRequests(Generic[T]):
         self.resource = resource
 
     async def page(self, options: ListOptions) -> Page[T]:
-        """Return one page."""
+        """Return one page.
+
+        Raises:
+            AioinformerError: as for `Listing.pages`.
+        """
         request = new_request(self._settings, "GET", self._path, tuple(options.to_query()))
         opened = _Opened(self.resource, lambda: self._sender.open(request))
         return await self._sender.persist(lambda: self._read(opened, options), request, self._settings, safe=True)
@@ -179,7 +183,12 @@ def list_options(
     resource_version_match: str = "",
     limit: int | None = None,
 ) -> ListOptions:
-    """Return the options of the first page."""
+    """Return the options of the first page.
+
+    Raises:
+        SelectorError: a selector does not parse.
+        OptionError: a value is invalid.
+    """
     numbers: tuple[tuple[str, object, int], ...] = (
         ("page_size", page_size, 0),
         ("limit", 1 if limit is None else limit, 1),

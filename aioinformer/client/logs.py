@@ -48,7 +48,11 @@ class LineSplitter:
 
 
 async def read_lines(response: Response) -> AsyncGenerator[str]:
-    """Yield the lines of a response, and close it."""
+    """Yield the lines of a response, and close it.
+
+    Raises:
+        TransportError: the connection broke.
+    """
     splitter = LineSplitter()
     chunks = response.chunks()
     try:
@@ -72,7 +76,11 @@ def log_query(
     timestamps: bool,
     limit_bytes: int | None,
 ) -> Query:
-    """Return the parameters of a request for a log; see `ResourceClient.logs`."""
+    """Return the parameters of a request for a log; see `ResourceClient.logs`.
+
+    Raises:
+        OptionError: a value is invalid.
+    """
     for name, number, least in (("tail", tail, 0), ("limit_bytes", limit_bytes, 1)):
         if number is not None and number < least:
             raise OptionError(f"{name} must be None or a number, at least {least}, not {number!r}")

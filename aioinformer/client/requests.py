@@ -124,7 +124,11 @@ class WriteOptions(ReadOptions, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of a client; see `WriteOptions`."""
+    """The options of a client; see `WriteOptions`.
+
+    Raises:
+        OptionError: a value is invalid.
+    """
 
     timeout: float | None = 30.0
     impersonate: Impersonation | str | None = None
@@ -159,6 +163,10 @@ class Settings:
 
         Args:
             caller: the method that got them, for errors.
+
+        Raises:
+            UnknownOption: there is no such option.
+            OptionError: a value is invalid.
         """
         if not options:
             return self
@@ -171,7 +179,11 @@ class Settings:
         return replace(self, **options)
 
     def manager(self, caller: str) -> str:
-        """Return the field manager; raise UsageError if there is none."""
+        """Return the field manager.
+
+        Raises:
+            UsageError: there is none.
+        """
         if not self.field_manager:
             raise UsageError(f'{caller} needs a field manager: pass field_manager="…" here or to the client')
         return self.field_manager
@@ -211,7 +223,11 @@ _KNOWN: Final = tuple(each.name for each in fields(Settings))
 def delete_options(
     propagation: str | None, grace: Any, uid: str, resource_version: str, *, dry_run: bool
 ) -> dict[str, Any]:
-    """Return the DeleteOptions of a request, {} for none."""
+    """Return the DeleteOptions of a request, {} for none.
+
+    Raises:
+        OptionError: a value is invalid.
+    """
     if propagation is not None and propagation not in get_args(Propagation):
         expected = ", ".join(get_args(Propagation))
         raise OptionError(f"propagation must be None or one of {expected}, not {propagation!r}")

@@ -127,7 +127,11 @@ class InformerSet(Generic[I]):
         return self._owner.running
 
     def check(self) -> None:
-        """Raise the exception that an informer has crashed with, if any."""
+        """Raise the exception that an informer has crashed with, if any.
+
+        Raises:
+            Exception: that exception.
+        """
         self._owner.check()
 
     def start(self) -> None:
@@ -178,7 +182,11 @@ class InformerSet(Generic[I]):
         await self._owner.leave(kind, stop)
 
     async def stop(self) -> None:
-        """Stop all informers and wait for them; raise what one had crashed with."""
+        """Stop all informers and wait for them.
+
+        Raises:
+            Exception: an informer had crashed with it.
+        """
         self.stopped = True
         try:
             await self._owner.stop()

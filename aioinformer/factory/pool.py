@@ -56,6 +56,11 @@ class InformerPool:
 
     Args:
         namespaces: of namespaced resources; none for all. Several are watched one by one, into one cache.
+        name: of the informers, for metrics.
+        metrics: collects the informers' metrics.
+
+    Raises:
+        UsageError: an argument is invalid.
     """
 
     def __init__(
@@ -189,7 +194,11 @@ class SharedFactory:
 
 
 def checked_namespaces(namespaces: Iterable[str]) -> tuple[str, ...]:
-    """Return the namespaces, each one once; refuse a string, and invalid ones."""
+    """Return the namespaces, each one once.
+
+    Raises:
+        UsageError: one is invalid, or they are a string.
+    """
     if isinstance(namespaces, str):
         raise UsageError(f"namespaces must be a list of names, not a string: [{namespaces!r}]")
     found = tuple(dict.fromkeys(namespaces))

@@ -161,7 +161,11 @@ class Registrations(Generic[T]):
         self._synced = False
 
     def add(self, handler: Any, resync_period: float | None) -> HandlerRegistration[T]:
-        """Register a handler. To a late one, the contents of the cache are delivered first."""
+        """Register a handler. To a late one, the contents of the cache are delivered first.
+
+        Raises:
+            UsageError: the handler or the period is invalid.
+        """
         deliver = delivery_to(handler)
         name = f"{self._name}: handler {next(self._numbers)} ({HandlerNames(handler)})"
         schedule = ResyncSchedule(self.periods.negotiate(resync_period, name, final=self._begun))

@@ -16,7 +16,11 @@ MINIMUM_RESYNC_PERIOD = 1.0
 
 
 def checked_period(period: Any, name: str = "resync_period") -> float:
-    """Return the period, a number that is not negative."""
+    """Return the period.
+
+    Raises:
+        UsageError: it is negative, or not a number.
+    """
     if not isinstance(period, (int, float)) or period != period or period < 0:
         raise UsageError(f"{name} must be 0 (no resync) or a number of seconds, not {period!r}")
     return float(period)
@@ -41,6 +45,9 @@ class ResyncPeriods:
     Attributes:
         default: the period of handlers that do not request one.
         check: how often the informer checks which handlers are due.
+
+    Raises:
+        UsageError: the period is invalid.
     """
 
     __slots__ = ("check", "default")
@@ -55,6 +62,9 @@ class ResyncPeriods:
             requested: in seconds, 0 for never, None for the default.
             name: of the handler, for the log.
             final: whether the informer is running, so that its check period cannot change.
+
+        Raises:
+            UsageError: the period is invalid.
         """
         period = self.default if requested is None else _raised(checked_period(requested))
         if period and not self.check:

@@ -125,7 +125,11 @@ def _decoder_of(kind: Any) -> Callable[[bytes], Any]:
 
 
 def change_of(changes: Any, value: Any = _MISSING, /) -> Change:
-    """Return the change for the arguments of `evolve`: a mapping alone, or a path that parses and a value."""
+    """Return the change for the arguments of `evolve`.
+
+    Raises:
+        UsageError: they are not a mapping alone, or a path and a value; or the path does not parse.
+    """
     if isinstance(changes, str):
         if value is _MISSING:
             raise UsageError(f"evolve: pass the value of {changes!r} as the second argument; None deletes it")
@@ -258,7 +262,11 @@ def _shared_attributes(old: Any, new: Any, names: Mapping[str, str], steps: Mapp
 
 
 def check_names(model: str, change: Change | None, where: str = "") -> None:
-    """Check that a change names fields of a model. `where` is the path of the object in the whole, for the message."""
+    """Check that a change names fields of a model. `where` is the path of the object in the whole, for the message.
+
+    Raises:
+        UsageError: the model has no such field.
+    """
     steps = {change.name: change.inner} if isinstance(change, _Step) else change
     if isinstance(steps, _Value):
         steps = steps.value

@@ -111,7 +111,11 @@ class ObjectType(Generic[T]):
         self._tier = self._compression or tier
 
     def set_transform(self, transform: Transform[T] | None) -> None:
-        """Replace the transform, before the first object arrives. A coroutine function is refused."""
+        """Replace the transform, before the first object arrives.
+
+        Raises:
+            UsageError: the transform is not a function, or is a coroutine function.
+        """
         self.transform = transform = plain_function(transform, "transform")
         if transform is not None:
             self.transform = self._timed(transform, f"transform {function_name(transform)}", object_key)

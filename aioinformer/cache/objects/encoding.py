@@ -15,7 +15,13 @@ from aioinformer.resources.quantities import Quantity
 
 
 def encoded(obj: Any) -> bytes:
-    """Return the JSON of an object: of a mapping, a view, a model, or an object of a class of the user."""
+    """Return the JSON of an object: of a mapping, a view, a model, or an object of a class of the user.
+
+    Raises:
+        TypeError: the object, or a part of it, has no JSON form.
+        ValueError: a text or a field cannot be encoded.
+        RecursionError: the object contains itself, or is nested too deeply.
+    """
     if hasattr(obj, "model_dump_json"):
         from aioinformer.cache.objects.models.pydantic_json import json_of_model
 

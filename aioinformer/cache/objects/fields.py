@@ -211,7 +211,12 @@ class FieldDecoder:
         self._texts = True
 
     def __call__(self, raw: bytes) -> Record:
-        """Return the record of an object, with its declared fields."""
+        """Return the record of an object, with its declared fields.
+
+        Raises:
+            DecodeError: as `decode_record`.
+            TooDeep: as `decode_record`.
+        """
         values = self._values
         if values is None:
             return decode_record(raw)

@@ -319,7 +319,11 @@ def halves_of(raw: bytes) -> tuple[bytes, bytes] | None:
 
 
 def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:
-    """Decode an object. A DecodeError names the object, and quotes none of its content."""
+    """Decode an object.
+
+    Raises:
+        DecodeError: it does not decode; names the object, and quotes none of its content.
+    """
     try:
         return decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -327,7 +331,11 @@ def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:
 
 
 def record_of(meta: Meta, raw: bytes, form: type[Record] = Record) -> Record:
-    """Return the record of an object with this metadata, which must have a name, in the class `form`."""
+    """Return the record of an object with this metadata, in the class `form`.
+
+    Raises:
+        DecodeError: it has no name.
+    """
     name = meta.name
     if not name:
         raise DecodeError("metadata.name is empty")

@@ -220,7 +220,11 @@ def decoded(record: Record) -> Record:
 
 
 def projection(decoder: FieldDecoder) -> Tier:
-    """Return the tier that stores identity, labels and the declared fields of an object alone; there must be some."""
+    """Return the tier that stores an object with identity, labels and the declared fields alone.
+
+    Raises:
+        UsageError: no fields are declared.
+    """
     if not decoder.paths:
         raise UsageError('storage="projection" stores declared fields: name them with fields=["spec.nodeName", …]')
     paths = sorted(decoder.paths)

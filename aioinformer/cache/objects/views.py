@@ -35,7 +35,11 @@ from aioinformer.resources.resource import Resource
 
 
 def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
-    """Return the decoded body of a record in a cache: the shared one, or else a new one. Count failures."""
+    """Return the decoded body of a record in a cache: the shared one, or else a new one. Count failures.
+
+    Raises:
+        DecodeError: the object does not fit the model.
+    """
     try:
         return decoded_body(record, decode)
     except DecodeError as error:
@@ -164,7 +168,11 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Self:
-        """Return the object of a mapping with the keys of its JSON, decoded."""
+        """Return the object of a mapping with the keys of its JSON, decoded.
+
+        Raises:
+            DecodeError: it is not an object of this kind.
+        """
         from aioinformer.cache.objects.encoding import encoded
 
         record = decode_complete(decode_record, encoded(document))

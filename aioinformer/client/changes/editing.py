@@ -188,7 +188,11 @@ async def _patch_of(current: T, version: str | None, raw: bytes, change: Callabl
 
 
 def check_members(resource: Resource[Any], subresource: str, patch: dict[str, Any]) -> None:
-    """Check that a write of an object or a subresource stores all of a patch: the server would ignore the rest."""
+    """Check that a write of an object or a subresource stores all that a patch contains.
+
+    Raises:
+        UsageError: it does not: the server would ignore a part of the patch.
+    """
     members = set(changed_members(patch))
     if subresource == "status" and members != {"status"}:
         other = sorted(members - {"status"})[0]
@@ -202,7 +206,11 @@ def check_members(resource: Resource[Any], subresource: str, patch: dict[str, An
 
 
 def check_stored(resource: Resource[Any], patch: dict[str, Any], old: Any, stored: Any) -> None:
-    """Raise StatusNotStored if the server has ignored the status in the patch of an object: it is as before."""
+    """Check that the server has not ignored the status in the patch of an object.
+
+    Raises:
+        StatusNotStored: the status is as before.
+    """
     if "status" in patch and is_same(document_of(old).get("status"), document_of(stored).get("status")):
         raise StatusNotStored(resource, stored)
 

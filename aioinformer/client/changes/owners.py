@@ -156,7 +156,11 @@ _decode: Final = msgspec.json.Decoder(_Object).decode
 
 
 def stated_metadata(obj: Any) -> StatedMetadata:
-    """Return the metadata of an object of any form."""
+    """Return the metadata of an object of any form.
+
+    Raises:
+        UsageError: it has no JSON form.
+    """
     if isinstance(obj, dict) and isinstance(metadata := obj.get("metadata"), dict):
         found = msgspec.convert(metadata, StatedMetadata)
         if all(isinstance(each, dict) for each in found.owner_references or ()):  # not models

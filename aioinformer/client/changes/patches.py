@@ -52,7 +52,11 @@ def merge_patch(old: Any, new: Any) -> dict[str, Any]:
 
 
 def document_of(obj: Any) -> dict[str, Any]:
-    """Return a plain, mutable copy of an object with the keys of the JSON."""
+    """Return a plain, mutable copy of an object with the keys of the JSON.
+
+    Raises:
+        UsageError: it is not an object, or has no JSON form.
+    """
     document = obj.to_dict() if isinstance(obj, View) else msgspec.json.decode(checked_json(obj))
     if not isinstance(document, dict):
         raise UsageError(f"expected an object of the API, not {type(obj).__name__}")
@@ -60,7 +64,11 @@ def document_of(obj: Any) -> dict[str, Any]:
 
 
 def check_whole(obj: Any, caller: str) -> None:
-    """Check that a function may replace a list of an object: that of a part may be incomplete."""
+    """Check that a function may replace a list of an object.
+
+    Raises:
+        UsageError: the object is a part, so that its list may be incomplete.
+    """
     if is_part(obj):
         raise UsageError(
             f"{caller}: {obj!r} comes from a cache that has only a part of it (storage=, transform=), and the write "

@@ -74,7 +74,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def refuse_write(self: Model, name: str, value: Any = None) -> NoReturn:
-    """Raise AttributeError: `__setattr__` and `__delattr__` of all models."""
+    """Refuse to set or delete an attribute: `__setattr__` and `__delattr__` of all models.
+
+    Raises:
+        AttributeError: always, as for other frozen classes.
+    """
     raise AttributeError(
         f"{type(self).__name__} belongs to a cached object: {name} cannot be changed; change a copy, from to_dict()"
     )
