@@ -104,7 +104,11 @@ def kubeconfig_file(name: str | None) -> Iterator[Path]:
 
 
 def write_kubeconfig(server: ApiServer, path: Path) -> Path:
-    """Write the kubeconfig of a server, and return its absolute path."""
+    """Write the kubeconfig of a server, and return its absolute path.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
     try:
         return server.kubeconfig(path)
     except OSError as error:
@@ -122,7 +126,11 @@ def warn_of_host(host: str, *, tls: bool) -> None:
 
 
 def _check_save_folder(name: str) -> None:
-    """Check at the start, not at the end, that the folder of `--save` can be written to and is no symbolic link."""
+    """Check the folder of `--save` at the start rather than at the end.
+
+    Raises:
+        UsageError: the folder is a symbolic link, or cannot be written to.
+    """
     folder = Path(name)
     if folder.is_symlink():
         raise UsageError(f"--save {name}: it is a symbolic link; name the folder that it points to")

@@ -193,7 +193,11 @@ class HealthServer:
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Self]:
-        """Listen while the block runs."""
+        """Listen while the block runs.
+
+        Raises:
+            UsageError: the server cannot listen at its address.
+        """
         remedy = "choose another health_port (--health-port) or host"
         async with listening(
             self._respond, _BODY, self._host, self.port, what="the health server", remedy=remedy, most=_CONNECTIONS

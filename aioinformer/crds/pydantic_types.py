@@ -24,7 +24,11 @@ _SECRET: Final = "a secret does not belong in a resource, which others may read;
 
 
 def pydantic_schema(cls: type[Any]) -> Schema:
-    """Return the JSON Schema of a pydantic model."""
+    """Return the JSON Schema of a pydantic model.
+
+    Raises:
+        UsageError: pydantic has none for a field.
+    """
     try:
         found: Schema = cls.model_json_schema(by_alias=True, schema_generator=_Generator)
     except (PydanticInvalidForJsonSchema, PydanticUserError) as error:

@@ -58,7 +58,11 @@ class _Place(NamedTuple):
 
 
 def structural(schema: Schema, root: str) -> Schema:
-    """Return the structural schema of the whole object, without what the server adds; `root` names its class."""
+    """Return the structural schema of the whole object, without what the server adds; `root` names its class.
+
+    Raises:
+        UsageError: the server has no schema for a field; the message names class and field.
+    """
     converter = _Converter(schema.get("$defs", {}))
     whole = converter.resolved(schema)
     fields = {name: each for name, each in whole.get("properties", {}).items() if name not in _OWN_FIELDS}

@@ -113,7 +113,11 @@ _COUNTED: Final = {"string": "Length", "array": "Items", "object": "Properties"}
 
 
 def schema_of(cls: type[Any]) -> Schema:
-    """Return the JSON Schema of a class: a reference into its `$defs`, or an object."""
+    """Return the JSON Schema of a class: a reference into its `$defs`, or an object.
+
+    Raises:
+        UsageError: msgspec cannot decode the class, or pydantic has no schema for a field of it.
+    """
     if hasattr(cls, "model_json_schema"):
         from aioinformer.crds.pydantic_types import pydantic_schema
 

@@ -64,7 +64,11 @@ def make(name: str, now: datetime, former: Authority | None) -> Authority:
 
 
 def read(data: PrivateDict, where: str) -> Authority | None:
-    """Return the CA in the data of a Secret; None if there is none yet."""
+    """Return the CA in the data of a Secret; None if there is none yet.
+
+    Raises:
+        UsageError: there is one that cannot be read.
+    """
     if not data.get("tls.crt") and not data.get("tls.key"):
         return None
     try:

@@ -57,7 +57,13 @@ class Certificates:
     async def refresh(self) -> None:
         """Load a certificate that is valid, if another one is loaded, and let the configurations trust its CA.
 
-        New connections get it. A Secret or files without a readable certificate stay as they are: a UsageError.
+        New connections get it.
+
+        Raises:
+            UsageError: the Secret or the files have no readable certificate, or the Secret belongs to others. They stay
+                as they are.
+            ApiError: the server refuses a request.
+            TransportError: the server was not reached.
         """
         if self._server.files is not None:
             parts = [_read(Path(self._server.files, name)) for name in ("tls.crt", "tls.key")]

@@ -176,7 +176,17 @@ class AdmissionRequest(Generic[T]):
 
 
 class Hook(Generic[T]):
-    """An admission function, and for which requests it runs."""
+    """An admission function, and for which requests it runs.
+
+    Args:
+        purpose: "default", which changes objects, or "validate".
+        resource: of the objects.
+        function: an async function of an `AdmissionRequest`.
+        options: see `HookOptions`.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
 
     def __init__(self, purpose: Purpose, resource: Resource[T], function: Any, options: HookOptions) -> None:
         if not isinstance(resource, Resource):

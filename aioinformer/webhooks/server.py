@@ -117,7 +117,11 @@ class WebhookServer(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def serving(server: WebhookServer, admission: Admission, client: Client, grace: float) -> AsyncIterator[Port]:
-    """Serve admission functions at a port while the block runs; at its end, reviews under way have `grace` seconds."""
+    """Serve admission functions at a port while the block runs; at its end, reviews under way have `grace` seconds.
+
+    Raises:
+        UsageError: the server cannot listen at its address.
+    """
     certificates = Certificates(server, client)
     admission.trouble = "not served yet"
     try:

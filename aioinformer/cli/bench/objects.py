@@ -69,7 +69,11 @@ class Deliveries:
             self._complete.set()
 
     async def wait_for(self, stamps: set[str]) -> None:
-        """Wait until all of these stamps have been delivered."""
+        """Wait until all of these stamps have been delivered.
+
+        Raises:
+            TimeoutError: they were not delivered in time.
+        """
         self._awaited = stamps - self.times.keys()
         self._complete.clear()
         if self._awaited:
@@ -110,7 +114,12 @@ async def run_concurrently(writes: Iterable[Awaitable[None]]) -> None:
 
 @asynccontextmanager
 async def temporary_namespace(transport: Transport) -> AsyncIterator[str]:
-    """Create a namespace and delete it at the end, even if the answer to its creation was lost."""
+    """Create a namespace and delete it at the end, even if the answer to its creation was lost.
+
+    Raises:
+        ApiError: the server refuses it.
+        TransportError: the server was not reached.
+    """
     name = f"aioinformer-bench-{secrets.token_hex(4)}"
     namespaces = Client(transport, timeout=TIMEOUT, retry=False).core.v1.namespaces
     created = refused = False

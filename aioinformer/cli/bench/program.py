@@ -197,7 +197,11 @@ def _milliseconds(since: dict[str, float], until: dict[str, float], stamps: list
 
 @asynccontextmanager
 async def server_of(options: ServerOptions) -> AsyncIterator[Transport]:
-    """Provide a transport to the server of the options, or to an embedded server if the options name none."""
+    """Provide a transport to the server of the options, or to an embedded server if the options name none.
+
+    Raises:
+        UsageError: a file of the configuration cannot be used, or the embedded server cannot listen.
+    """
     if options != ServerOptions():
         async with connected(options) as (transport, _):
             yield transport

@@ -53,7 +53,11 @@ def alert_rules() -> bytes:
 
 
 def write(folder: Path) -> list[Path]:
-    """Write both files into a folder, which is created if it is missing; return their paths."""
+    """Write both files into a folder, which is created if it is missing; return their paths.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
     documents = {folder / DASHBOARD: dashboard(), folder / ALERT_RULES: alert_rules()}
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -34,6 +34,9 @@ async def lacking(transport: Transport, rules: list[Rule], user: str = "") -> li
 
     Args:
         user: whose permissions to review; "" for those of the connection.
+
+    Raises:
+        AioinformerError: the cluster cannot be asked.
     """
     missing = await _not_served(transport, {rule.resource.gvr: rule.resource for rule in rules})
     # A rule for a kind that the cluster does not have yet is reviewed all the same: RBAC does not need the kind.

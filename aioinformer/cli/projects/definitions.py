@@ -25,7 +25,11 @@ _ADDED: Final[dict[str, Any]] = {"conversion": {"strategy": "None"}, "preserveUn
 
 
 def compare(body: dict[str, Any], check: str | None, compatible_with: str | None) -> list[str]:
-    """Return a line for each difference from the file `check`, and each break since the file `compatible_with`."""
+    """Return a line for each difference from the file `check`, and each break since the file `compatible_with`.
+
+    Raises:
+        UsageError: a file cannot be read, or has no definition of this name.
+    """
     name = body["metadata"]["name"]
     lines = []
     if check is not None:

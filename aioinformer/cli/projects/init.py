@@ -24,7 +24,12 @@ _TEMPLATES: Final = Path(__file__).parent / "templates" / "project"
 
 
 def init_project(folder: Path, group: str, kind: str) -> list[str]:
-    """Make a project in a folder of its name, and return the names of its files. After an error, there are none."""
+    """Make a project in a folder of the name of the project, and return the names of its files.
+
+    Raises:
+        UsageError: the name, the group or the kind is invalid, or the folder is not empty or cannot be written. Then
+            nothing was written.
+    """
     name = folder.absolute().name
     _check_name(name)
     declared: CustomResource[object] = custom_resource(type(kind, (), {}), group, "v1alpha1")

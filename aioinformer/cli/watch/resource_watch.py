@@ -199,7 +199,11 @@ def summary_figures(watches: Sequence[ResourceWatch], process: Mapping[str, Any]
 
 
 async def _check_selectors(transport: TimedTransport, path: str, labels: str, fields: str) -> None:
-    """Send a plain list request with the selectors. The informer reports failures other than a refusal."""
+    """Send a plain list request with the selectors. The informer reports failures other than a refusal.
+
+    Raises:
+        UsageError: the server refuses the selectors.
+    """
     selectors = [("labelSelector", labels), ("fieldSelector", fields)]
     query = [(name, text) for name, text in selectors if text]
     try:

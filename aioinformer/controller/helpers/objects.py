@@ -97,7 +97,11 @@ def keeps(request: Request[Any], parts: Mapping[str, Any]) -> bool:
 
 
 def from_document(request: Request[T], document: Any) -> T:
-    """Return a view or mapping as listers of the request's resource return it, of the user's class if there is one."""
+    """Return a view or a mapping as listers of the request's resource return it: as the user's class, if there is one.
+
+    Raises:
+        DecodeError: the class refuses the object.
+    """
     objects = ObjectType(request.resource)
     if isinstance(document, View) and request.resource.decoder is not None:
         document = document.to_dict()  # its record may share the body of another class

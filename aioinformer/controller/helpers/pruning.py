@@ -194,7 +194,14 @@ class _Owner:
         return self._lister(resource).list(self._labels)
 
     async def find(self, resource: Resource[Any], key: ObjectName, made: Any, owned: Mapping[ObjectName, Any]) -> Any:
-        """Return the known object of a name in the set, once `_check` has passed; None if the cache has none."""
+        """Return the known object of a name in the set, once `_check` has passed; None if the cache has none.
+
+        Raises:
+            ForeignObject: it does not belong to the owner.
+            FormerOwner: it belongs to a former object of the owner's name.
+            ApiError: the server refuses the request for its managed fields, which the cache does not have.
+            TransportError: the server was not reached for them.
+        """
         found = owned.get(key)
         if found is None:
             try:
@@ -269,7 +276,12 @@ class _Owner:
         return await whole_objects(self._request, resource).get_or_none(str(key))
 
     def _check(self, found: Any, resource: Resource[Any], made: Any) -> None:
-        """Raise ForeignObject unless an object belongs to the owner; FormerOwner if a former one of its name has it."""
+        """Raise unless an object belongs to the owner.
+
+        Raises:
+            ForeignObject: it does not.
+            FormerOwner: it belongs to a former object of the owner's name.
+        """
         controller = controller_of(found)
         if controller is not None and controller.uid != self._uid and controller != controller_of(made):
             reason = f"its controller is {controller.kind} {controller.name}"

@@ -19,7 +19,11 @@ _EXPECTED: Final = "return keys ('namespace/name'), ObjectNames or objects: one,
 
 
 def key_of(obj: Any) -> ObjectName:
-    """Return the key of an object of any form, which must have a name."""
+    """Return the key of an object of any form.
+
+    Raises:
+        UsageError: it has no name.
+    """
     if isinstance(obj, View):
         return ObjectName(obj._record.namespace, obj._record.name)
     try:

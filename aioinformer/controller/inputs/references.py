@@ -64,7 +64,11 @@ class ReferenceIndex(msgspec.Struct, frozen=True):
 
 
 def synchronous(function: Any, what: str) -> Any:
-    """Return the function unchanged; refuse it if it is none, or if its result would have to be awaited."""
+    """Return the function unchanged.
+
+    Raises:
+        UsageError: it is not a function, or its result would have to be awaited.
+    """
     called = getattr(type(function), "__call__", None)  # noqa: B004 - of an object that is called like a function
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(called):
         raise UsageError(f"{what}: expected a plain function, not an asynchronous one: its result would not be awaited")

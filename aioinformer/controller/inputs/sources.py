@@ -165,5 +165,9 @@ class Every:
 
 
 def source_of(value: Any) -> Source | Every:
-    """Return the source that a user declared: itself, or that of an async iterable. Refuse anything else."""
+    """Return the source that a user declared: itself, or the source of an async iterable.
+
+    Raises:
+        UsageError: it is neither.
+    """
     return value if isinstance(value, (Source, Every)) else Source(value)

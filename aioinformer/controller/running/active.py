@@ -124,7 +124,12 @@ class ActiveController:
         self._context = contextvars.Context()
 
     def enqueue(self, key: ObjectName, cause: Cause, priority: int = NORMAL_PRIORITY, *, after: float = 0.0) -> None:
-        """Request a run of a key, whose namespace an informer must watch."""
+        """Request a run of a key.
+
+        Raises:
+            UsageError: no informer watches the namespace of the key.
+            NotRunning: this replica does not own the slot of the key.
+        """
         if not self.inputs.includes(key):
             raise UsageError(f"controller {self.name} does not watch the namespace of {key}")
         if self.share is not None and not self.share.admits(key):
@@ -146,7 +151,11 @@ class ActiveController:
     # Life.
 
     async def run(self) -> None:
-        """Follow the inputs, and work whenever that is permitted, until cancelled, or an input or this class fails."""
+        """Follow the inputs until cancelled, and work whenever that is permitted.
+
+        Raises:
+            Exception: an input failed with it, or this class itself.
+        """
         self._context = contextvars.copy_context()
         self._failed = asyncio.get_running_loop().create_future()
         period = self._services.settings.resync_period

@@ -215,10 +215,13 @@ class Inputs:
     # Running.
 
     async def follow(self, on_synced: Callable[[], None], resync_period: float) -> None:
-        """Run the sources and the resyncs until cancelled, or until an informer or a source fails.
+        """Run the sources and the resyncs until cancelled.
 
         `on_synced` is called when all objects of the first lists are enqueued. A `resync_period` of 0 is none, and a
         controller with a timer has only that.
+
+        Raises:
+            Exception: an informer or a source ended with it.
         """
         name = f"controller {self._controller.name}"
         tasks = [create_task(_until_end(each), name=f"{name}: {each.informer.name}") for each in self._attached]

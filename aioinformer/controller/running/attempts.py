@@ -208,6 +208,10 @@ class Attempt(msgspec.Struct, eq=False):
         """Check that the reconciler may write; return after how many seconds to ask again, None for never.
 
         With a membership, it is enough that this replica takes part in the ring, whichever slots it owns.
+
+        Raises:
+            LeadershipLost: the term is over or the slot is lost; with a membership, this replica is not in the ring.
+            UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
         self.wrote = True
         right = membership or self.term

@@ -176,7 +176,11 @@ class Session:
         await asyncio.wait({self._ending})
 
     async def stop(self, reason: str) -> None:
-        """Stop, wait, and raise what failed. If the caller is cancelled meanwhile, the stop becomes a quick one."""
+        """Stop, and wait for it. If the caller is cancelled meanwhile, the stop becomes a quick one.
+
+        Raises:
+            Exception: the session has failed with it.
+        """
         self.end(reason)
         if self._task is not None:
             await self._patiently(self._task)

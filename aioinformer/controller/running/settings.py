@@ -57,7 +57,11 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manager was configured with when it was started; `Manager` describes it."""
+    """What a manager was configured with when it was started; `Manager` describes it.
+
+    Raises:
+        UsageError: a value is invalid.
+    """
 
     name: str
     client: Transport | Connection | ApiClient | str | None

@@ -98,7 +98,11 @@ class Supervised:
         return report
 
     def check_not_within(self) -> None:
-        """Check that the caller is not an attempt of this controller, which would wait for itself."""
+        """Check that the caller is not an attempt of this controller, which would wait for itself.
+
+        Raises:
+            UsageError: it is.
+        """
         if self.active.is_attempt(asyncio.current_task()):
             raise UsageError(
                 f"the reconciler of controller {self.controller.name} cannot wait for its own end: remove the "
@@ -112,7 +116,11 @@ class Supervised:
             self._ledger.end(self._own)
 
     async def attach(self) -> None:
-        """Attach the inputs."""
+        """Attach the inputs.
+
+        Raises:
+            UsageError: an option of an informer contradicts another controller.
+        """
         await self.active.inputs.attach()
         self._permit(self.active)
 
