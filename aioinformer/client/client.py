@@ -57,6 +57,10 @@ class Client(Accessors):
         impersonate: the user as whom requests are processed, by name or as `Impersonation`.
         retry: wait for a server that is starting or has too much to do, and repeat the request where that is safe.
 
+    Attributes:
+        transport: sends the requests.
+        namespace: the namespace of all namespaced resources, "" for any.
+
     Raises:
         UsageError: an argument is invalid.
     """

@@ -51,6 +51,10 @@ class LeaseCandidate:
         strategy: how the server chooses the leader.
         renew_period: seconds between two renewals.
 
+    Attributes:
+        name: the name of the candidate.
+        lease: the name of the Lease.
+
     Raises:
         UsageError: the name, namespace, lease or binary version is empty.
     """

@@ -41,6 +41,9 @@ class LeaderElection:
         options: the times of the election.
         identity: a unique identity for this process; the host name and a random part by default.
 
+    Attributes:
+        name, namespace, options, identity: as given; `options` has the defaults if there were none.
+
     Raises:
         UsageError: an argument is invalid.
     """

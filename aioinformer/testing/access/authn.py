@@ -81,7 +81,11 @@ class Authenticator:
         raise statuses.unauthorized()
 
     def holder(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User:
-        """Return the user of a token."""
+        """Return the user of a token.
+
+        Raises:
+            TokenError: the token is unknown, has expired or is for other audiences, or its account does not exist.
+        """
         if known := self._given.get(token) or (self._tokens or {}).get(token):
             name, *groups = known.split(",")
             return User(name, "", (*groups, AUTHENTICATED))

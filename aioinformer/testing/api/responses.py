@@ -60,7 +60,11 @@ class Wanted:
 
 
 def negotiate(accept: str, *, watch: bool = False) -> Wanted:
-    """Return the first form in an Accept header that the server supports."""
+    """Return the first form in an Accept header that the server supports.
+
+    Raises:
+        StatusError: 406, none is supported.
+    """
     for media_type, params, _ in clauses(accept):
         if media_type not in ("application/json", "application/*", "*/*"):
             continue

@@ -96,7 +96,11 @@ def _group(registry: Registry, group: str) -> dict[str, Any]:
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Return whether the client wants all groups with their resources."""
+    """Return whether the client wants all groups with their resources.
+
+    Raises:
+        StatusError: 406, the client accepts only an unknown form.
+    """
     for media_type, params, _ in clauses(accept):
         if media_type not in (*BODY_TYPES, "application/*", "*/*"):
             continue

@@ -108,6 +108,9 @@ class FaultEffects:
 
         Returns:
             The response to send instead, or None to continue.
+
+        Raises:
+            StatusError: the error of a fault.
         """
         self._check_credentials(request.headers.get("Authorization", ""), target)
         late = self._faults.strike("latency", target)

@@ -72,6 +72,9 @@ def apply_scale(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -
 
     Args:
         obj: is changed.
+
+    Raises:
+        StatusError: 422, the number of replicas is negative.
     """
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:

@@ -42,7 +42,11 @@ class JSONError(ValueError):
 
 
 def decode_json(data: bytes) -> tuple[Any, list[str]]:
-    """Decode a document, and return a message for each key that an object repeats."""
+    """Decode a document, and return a message for each key that an object repeats.
+
+    Raises:
+        JSONError: the document is invalid.
+    """
     text = data.decode("utf-8", "replace")
     repeated: dict[str, None] = {}
 

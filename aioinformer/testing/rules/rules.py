@@ -152,7 +152,11 @@ def read_rules(schema: Mapping[str, Any]) -> Rules | None:
 
 
 def compile_rule(declaration: Mapping[str, Any], type_: Type) -> Program:
-    """Compile a rule for values of a type."""
+    """Compile a rule for values of a type.
+
+    Raises:
+        CheckFault: the rule does not compile.
+    """
     program = _compile(str(declaration["rule"]), _variables(declaration, type_), "compilation failed")
     if program.type != BOOL:
         raise CheckFault("cel expression must evaluate to a bool")
@@ -162,7 +166,11 @@ def compile_rule(declaration: Mapping[str, Any], type_: Type) -> Program:
 
 
 def compile_message(declaration: Mapping[str, Any], type_: Type) -> Program:
-    """Compile the `messageExpression` of a rule."""
+    """Compile the `messageExpression` of a rule.
+
+    Raises:
+        CheckFault: the expression does not compile.
+    """
     source = str(declaration["messageExpression"])
     program = _compile(source, _variables(declaration, type_), "messageExpression compilation failed")
     if program.type != STRING:
@@ -318,7 +326,15 @@ class FieldNameError(Exception):
 
 
 def field_name(path: str, schema: Mapping[str, Any]) -> str:
-    """Return the name of a field relative to its rule; "" for an empty path."""
+    """Return the name of a field relative to its rule; "" for an empty path.
+
+    Args:
+        path: the `fieldPath` of the rule.
+        schema: the schema that has the rule.
+
+    Raises:
+        FieldNameError: the path does not name a field.
+    """
     name = ""
     end = 0
     while end < len(path):

@@ -68,6 +68,9 @@ class Cluster:
         Args:
             obj: is changed and kept; pass a copy.
             version: its resourceVersion; None for the next one.
+
+        Raises:
+            StatusError: the name is missing or malformed.
         """
         namespace = str((obj.get("metadata") or {}).get("namespace") or "")
         if served.resource.namespaced and not namespace:

@@ -37,7 +37,11 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """Return all values at a path, in order."""
+    """Return all values at a path, in order.
+
+    Raises:
+        ValueError: the path is invalid.
+    """
     values = [value]
     for step in parse(path):
         values = [result for item in values for result in step(item)]
