@@ -244,7 +244,11 @@ def _checked_resource(resource: Any, argument: str) -> Resource[Any]:
 
 
 def checked_list(items: Any, argument: str, example: str) -> list[Any]:
-    """Return the items of an argument; raise `UsageError` with the example if it is no list."""
+    """Return the items of an argument that must be iterable, and is not a text or a mapping.
+
+    Raises:
+        UsageError: it is something else; the message has the example.
+    """
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise UsageError(f"{argument} must be a list, not {items!r}; write {example}")
     return list(items)

@@ -108,7 +108,11 @@ def set_condition(
 
 
 def remove_condition(obj: T, type: str) -> T:
-    """Return the object without the condition of a type; the object itself if it has none."""
+    """Return the object without the condition of a type; the object itself if it has none.
+
+    Raises:
+        UsageError: a cache has only a part of the object, or the object has no JSON form.
+    """
     check_whole(obj, "remove_condition")
     conditions = _conditions(obj)
     kept = [each for each in conditions if each.get("type") != type]

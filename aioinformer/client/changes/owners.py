@@ -42,7 +42,11 @@ def add_finalizer(obj: T, name: str) -> T:
 
 
 def remove_finalizer(obj: T, name: str) -> T:
-    """Return the object without a finalizer; the object itself if it does not have it."""
+    """Return the object without a finalizer; the object itself if it does not have it.
+
+    Raises:
+        UsageError: a cache has only a part of the object, or the object has no JSON form.
+    """
     check_whole(obj, "remove_finalizer")
     finalizers = _finalizers(obj)
     if name not in finalizers:

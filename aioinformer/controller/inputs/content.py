@@ -67,12 +67,19 @@ def same_content(old: Any, new: Any) -> bool:
     """Return whether two states of an object differ in nothing but the status and what each write changes.
 
     These members are ignored: `status`, and `resourceVersion`, `managedFields` and `generation` of the metadata.
+
+    Raises:
+        msgspec.DecodeError: the JSON of a state is not an object.
     """
     return _same(old, new, _UNWANTED, same_value)
 
 
 def same_object(old: Any, new: Any) -> bool:
-    """Return whether two states of an object differ in nothing but what each write changes, byte by byte."""
+    """Return whether two states of an object differ in nothing but what each write changes, byte by byte.
+
+    Raises:
+        msgspec.DecodeError: the JSON of a state is not an object.
+    """
     return _same(old, new, _TYPE, eq)
 
 

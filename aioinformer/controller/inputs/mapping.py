@@ -68,6 +68,9 @@ class Input(Generic[T]):
         options: of the informer; see `InformerOptions`.
         errors: how often a function of the user failed for an object, in all controllers that have this input.
         lost: for how many objects no keys were found in the end, so that a change of them made nothing run.
+
+    Raises:
+        UsageError: an argument is invalid.
     """
 
     def __init__(self, resource: Resource[T], when: When, default: Predicate, options: Mapping[str, Any]) -> None:

@@ -101,7 +101,11 @@ class Schedule:
         return not self.running and not len(self.lanes)
 
     def add(self, key: ObjectName, cause: Cause, now: float, *, priority: int = 0, after: float = 0.0) -> None:
-        """Request a run of a key, as `RequestQueue.add` describes."""
+        """Request a run of a key, as `RequestQueue.add` describes.
+
+        Raises:
+            UsageError: `after` is negative or no number.
+        """
         if not after >= 0:
             raise UsageError(f"add({key}): after must be seconds, 0 or more, not {after!r}")
         if self.draining:
@@ -165,7 +169,11 @@ class Schedule:
         return run
 
     def release(self, run: Run, now: float) -> bool:
-        """Stop counting a run for its group; return False if it was released before."""
+        """Stop counting a run for its group; return False if it was released before.
+
+        Raises:
+            UsageError: the run is finished.
+        """
         entry = self._entry_of(run)
         if run.released:
             return False
@@ -174,7 +182,11 @@ class Schedule:
         return True
 
     def finish(self, run: Run, outcome: Outcome, now: float) -> Parked | float | None:
-        """End a run. What was requested during the run, and what the outcome requests, become one request."""
+        """End a run. What was requested during the run, and what the outcome requests, become one request.
+
+        Raises:
+            UsageError: the run is finished.
+        """
         entry = self._entry_of(run)
         if not run.released:
             run.released = True
