@@ -92,12 +92,17 @@ class LeaderElectionOptions:
         return min(max(1.0, self.renew_deadline / 2), self.renew_deadline)
 
 
-def patience(options: LeaderElectionOptions, left: float) -> float:
+def patience(options: LeaderElectionOptions, left: float, latency: float) -> float:
     """Return for how many seconds an answer is awaited that must come in `left` seconds.
 
-    Another try, on a new connection, has at least as long: the connection may be silent.
+    Another try, on a new connection, has at least as long, because the connection may be silent. If the server is slow,
+    the other try has less, but at least a second: to give up an answer that is on its way would lose the leadership.
+
+    Args:
+        latency: how long the last answer took, in seconds; 0 for none.
     """
-    return min(options.request_timeout, left, max(_SHORTEST, left / 2))
+    slow = min(2 * latency, left - _SHORTEST)
+    return min(options.request_timeout, left, max(_SHORTEST, left / 2, slow))
 
 
 @dataclass(frozen=True, slots=True)

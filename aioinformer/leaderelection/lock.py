@@ -119,6 +119,8 @@ class LeaseAttempts:
         self._on_new_leader = on_new_leader
         self._reported_leader = ""
         self._logged_failure = ""
+        #: Seconds that the last answer took.
+        self._latency = 0.0
         #: The holder of the last line about waiting, and whether it says that the Lease was deleted.
         self._logged_wait: tuple[str, bool] | None = None
 
@@ -216,7 +218,10 @@ class LeaseAttempts:
         until = loop.time() + seconds
         request = next(steps)
         while True:
-            answer = await self._lock.send(request, patience(self._options, until - loop.time()))
+            sent = loop.time()
+            answer = await self._lock.send(request, patience(self._options, until - sent, self._latency))
+            if not isinstance(answer, TransportError):
+                self._latency = loop.time() - sent
             try:
                 request = steps.send(LeaseReply(answer, loop.time(), wall_clock()))
             except StopIteration as stop:

@@ -160,6 +160,8 @@ class Membership:
         self.wake = self._watch.wake
         self._timer: asyncio.TimerHandle | None = None
         self._working: set[int] = set()
+        #: Seconds that the last answer took.
+        self._latency = 0.0
         self._errors: dict[str, str] = {}
         #: What is wrong if there is a Lease of this name that is not one of this ring, and if one has a long duration.
         self._foreign = ""
@@ -331,7 +333,7 @@ class Membership:
     def _patience(self) -> float:
         """Return for how many seconds an answer is awaited on which the right to work depends."""
         left = self.remaining
-        return patience(self._options, left) if left > 0 else self._options.request_timeout
+        return patience(self._options, left, self._latency) if left > 0 else self._options.request_timeout
 
     def _spare(self, read: float) -> float:
         """Return for how many seconds another answer may be awaited after the ring was read at this time.
@@ -344,6 +346,8 @@ class Membership:
 
     async def _send(self, what: str, request: Any, seconds: float) -> Any:
         """Return the answer to a request, or the error. After a failure, the next request uses a new connection."""
+        loop = asyncio.get_running_loop()
+        sent = loop.time()
         try:
             async with asyncio.timeout(seconds):
                 answer = await request
@@ -352,6 +356,8 @@ class Membership:
         except AioinformerError as error:
             answer = error
         self._lane.fresh = isinstance(answer, TransportError)
+        if not isinstance(answer, TransportError):
+            self._latency = loop.time() - sent
         trouble = ""
         if isinstance(answer, AioinformerError) and not _is_overtaken(answer):
             remedy = "; grant it: `aioinformer check` prints the roles" if status_of(answer) == 403 else ""
