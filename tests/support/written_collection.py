@@ -133,7 +133,7 @@ class Server:
             await asyncio.sleep(0)
             await self.reading.wait()
             if self.refuse_reads:
-                return _answer(self.refuse_reads, {"kind": "Status", "code": self.refuse_reads})
+                return response_of(self.refuse_reads, {"kind": "Status", "code": self.refuse_reads})
             return self.read(request)
         self.writes.append(request)
         await asyncio.sleep(0)
@@ -145,16 +145,16 @@ class Server:
         if fault == "before":
             raise TransportError("the connection broke")
         if fault == "busy":
-            return _answer(503, {"kind": "Status", "code": 503, "details": {"retryAfterSeconds": 1}})
+            return response_of(503, {"kind": "Status", "code": 503, "details": {"retryAfterSeconds": 1}})
         if fault.isdigit():
-            return _answer(int(fault), {"kind": "Status", "code": int(fault)})
+            return response_of(int(fault), {"kind": "Status", "code": int(fault)})
         target = target_of(request)
         assert target is not None
         status, body = self._process(target, request, query)
         await self.answers.wait()
         if fault == "after":
             raise TransportError("the connection broke")
-        return _answer(status, body, {"Warning": f'299 - "{self.warning}"'} if self.warning else {})
+        return response_of(status, body, {"Warning": f'299 - "{self.warning}"'} if self.warning else {})
 
     def read(self, request: HttpRequest) -> Response:
         """Answer a read."""
@@ -164,18 +164,18 @@ class Server:
             return self._watch(target, query)
         if target.name:
             obj = self.objects[target.plural].get(target.key)
-            return _answer(404, _failure(404, "NotFound", target)) if obj is None else _answer(200, obj)
+            return response_of(404, _failure(404, "NotFound", target)) if obj is None else response_of(200, obj)
         matches = _matcher(target.namespace, query)
         found = [obj for obj in self.objects[target.plural].values() if matches(obj)]
         begin, limit = int(query.get("continue", 0)), int(query.get("limit", 0)) or len(found)
         more = {"continue": str(begin + limit)} if len(found) > begin + limit else {}
         metadata = {"resourceVersion": self._stamp(), **more}
-        return _answer(200, {"kind": "List", "metadata": metadata, "items": found[begin : begin + limit]})
+        return response_of(200, {"kind": "List", "metadata": metadata, "items": found[begin : begin + limit]})
 
     def _watch(self, target: Target, query: dict[str, str]) -> Response:
         watch = Watch(_matcher(target.namespace, query))
         if "sendInitialEvents" in query:
-            return _answer(422, {"kind": "Status", "code": 422, "reason": "Invalid"})
+            return response_of(422, {"kind": "Status", "code": 422, "reason": "Invalid"})
         seen = int(query["resourceVersion"].lstrip("x"))
         for version, old, new, raw in self._log[target.plural]:
             if version > seen:
@@ -315,7 +315,8 @@ def _failure(status: int, reason: str, target: Target) -> dict[str, Any]:
     return {"kind": "Status", "code": status, "reason": reason, "details": {"name": target.name}}
 
 
-def _answer(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+def response_of(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    """Return an answer with a body."""
     response = Response(status, headers)
     response.feed(_encode(body))
     response.end()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Manager, QueueOptions
 from tests.support.lease_server import LeaseServer
 from tests.support.virtual_time import settled
-from tests.support.written_collection import CONFIG_MAPS, PODS, Server
+from tests.support.written_collection import CONFIG_MAPS, PODS, Server, response_of
 
 if TYPE_CHECKING:
     import pytest
@@ -64,7 +66,10 @@ def server_with(*names: str) -> Server:
 
 
 class Cluster(Server):
-    """A server with config maps that also has a Lease, in a server of its own: `leases`."""
+    """A server with config maps that also has a Lease, in a server of its own: `leases`.
+
+    Events are accepted, and take no version, so that the version of a cache can be that of the server.
+    """
 
     def __init__(self, *names: str) -> None:
         super().__init__()
@@ -75,6 +80,8 @@ class Cluster(Server):
     async def request(self, request: HttpRequest) -> Any:
         if "/leases" in request.path:
             return await self.leases.request(request)
+        if request.path.endswith("/events"):
+            return response_of(201, msgspec.json.decode(request.body or b"{}"))
         return await super().request(request)
 
 
