@@ -267,7 +267,7 @@ class Answer(ABC):
 
     async def _silence(self) -> None:
         """Deliver nothing during a black hole; some connections never recover from it."""
-        while (hole := self._server.strike("black_hole", self)) is not None:
+        while (hole := self._server.strike("black_hole", self) or self._server.strike("hang", self)) is not None:
             if self._server.random.random() < 0.5:
                 await self.pause(1e6)
             await self.pause(hole.until - asyncio.get_running_loop().time())

@@ -191,6 +191,8 @@ class ModelServer:
             hangs = self.random.choice((_KEEPALIVE, 1e6))
             await asyncio.sleep(hangs if kind == "watch" else _HEADER_TIMEOUT)
             raise TransportError("no answer in time")
+        if kind == "watch" and self.strike("hang", target) is not None:
+            await asyncio.sleep(1e6)
         if self.strike("outage", target) is not None or self.strike("refuse", target) is not None:
             raise TransportError("cannot connect: Connection refused")
         if (refusal := self._refusal(target, verb)) is not None:
@@ -206,6 +208,8 @@ class ModelServer:
                 return self._refuse(fault, target.verb, verb)
         if verb == "stream" and self.strike("refuse_streams", target) is not None:
             return self._status(failure(422, "Invalid", "sendInitialEvents is forbidden for watch"), target.verb)
+        if verb == "stream" and (busy := self.strike("busy_streams", target)) is not None:
+            return self._status(failure(429, "TooManyRequests"), target.verb, busy.params["retry_after"])
         return None
 
     def _refuse(self, fault: Fault, kind: str, verb: str) -> Answer:
@@ -321,6 +325,9 @@ class ModelServer:
             if version.isdigit():
                 return self._watch(query)
             return self._open(snapshot.version, b"".join(map(added, visible(snapshot).values())), query)
+        if self.strike("endless_streams", _Target("watch")) is not None:
+            self.story.tell("server", "streams a list without an end")
+            return self._open(snapshot.version, b"".join(map(added, visible(snapshot).values())), {})
         self.collection.history.show(snapshot.moment)
         lines = self._initial_events(snapshot, int(version) if version.isdigit() else 0)
         self.story.tell("server", "streams %d initial events at version %d", len(lines), snapshot.version)

@@ -59,7 +59,12 @@ STREAMS = (
 )
 ACTS = ("outage", "restart", "compaction", "restore")
 
-FAULTS = (*ANSWERS, *TRANSPORT, *STREAMS, *ACTS)
+#: Of some scenarios, one of them: streaming lists that are refused with 429 or lack their end, and watches that hang
+#: while all other requests are answered. They are drawn apart, so that they change no other draw.
+ALONE = ("busy_streams", "endless_streams", "hang")
+
+_DRAWN = (*ANSWERS, *TRANSPORT, *STREAMS, *ACTS)
+FAULTS = (*_DRAWN, *ALONE)
 
 #: Faults after which versions go back; two of them at a time cannot be distinguished.
 REWINDING = frozenset({"restore", "stale"})
@@ -185,6 +190,7 @@ def draw(seed: int) -> Scenario:
     length = random.choice((20.0, 60.0, 60.0, 200.0))
     grid = random.choice((0.0, 0.0, 1.0))
     selection = Selection(namespace=random.choice(("", "", "", "default")), app=random.choice(("", "", "", "a")))
+    alone = _alone(Random(f"fault alone {seed}"), length)
     resync = random.choice((0.0, 0.0, 1.0, 7.0))
     return Scenario(
         seed=seed,
@@ -194,7 +200,7 @@ def draw(seed: int) -> Scenario:
         resync=resync,
         options=_options(random),
         handlers=tuple(_manner(random, resync) for _ in range(random.choice((1, 1, 2, 3)))),
-        actions=tuple(sorted(_on_grid(_actions(random, length, resync), grid), key=lambda action: action.at)),
+        actions=tuple(sorted(_on_grid(_actions(random, length, resync) + alone, grid), key=lambda action: action.at)),
         starts=random.choice((0.0, 0.0, length / 10)),
         stops_at=int(10 ** random.uniform(0, 3.3)) if random.random() < 0.25 else 0,
         stops_again=random.choice((0, 0, 1, 2, 5)),
@@ -244,7 +250,7 @@ def _actions(random: Random, length: float, resync: float) -> list[Action]:
     for _ in range(random.choice((0, 0, 2))):
         params = {"object": _object(random, random.choice(keys)), "patience": random.choice((0.5, 100.0))}
         actions.append(Action(random.uniform(0, length), "write_and_wait", params))
-    names = random.sample((*FAULTS, *_OFTEN), random.choice((0, 1, 2, 4, 6)))
+    names = random.sample((*_DRAWN, *_OFTEN), random.choice((0, 1, 2, 4, 6)))
     rewinding = [name for name in names if name in REWINDING]
     for name in names:
         if name in REWINDING and name != rewinding[0]:
@@ -256,6 +262,15 @@ def _actions(random: Random, length: float, resync: float) -> list[Action]:
                 restart = Fault("restart", 0.0, params={"keep": False})
                 actions.append(Action(fault.at + 0.001, "fault", {"fault": restart}))
     return actions
+
+
+def _alone(random: Random, length: float) -> list[Action]:
+    """Return one of the faults that are drawn apart, in one of four scenarios."""
+    if random.random() < 0.75:
+        return []
+    fault = Fault(random.choice(ALONE), random.choice((30.0, 150.0, 400.0)), frozenset({"watch"}))
+    fault.params = {"retry_after": random.choice((0, 1, 5))}
+    return [Action(random.choice((0.0, random.uniform(0, length))), "fault", {"fault": fault})]
 
 
 def _on_grid(actions: list[Action], grid: float) -> list[Action]:
