@@ -475,7 +475,7 @@ class ListWatchProtocol:
             return
         if state.pace.is_first("expired"):
             # The server answers again, after an outage. The shortest delay spreads the lists of many clients.
-            state.pace.reset_backoff()
+            state.pace.shorten_backoff()
         state.fail(error, now, Stage.DECIDE)
 
     def _on_stream_refused(self, error: ApiError, now: float) -> None:

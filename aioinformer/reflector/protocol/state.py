@@ -107,9 +107,17 @@ class Pace:
             self._used = tuple(kind for kind in self._used if kind not in kinds)
 
     def reset_backoff(self) -> None:
-        """Make the next delay the shortest one. A delay that has started is not changed."""
+        """Treat the next failure as the first one, as after a success. A delay that has started is not changed."""
+        self.shorten_backoff()
+        self._holds = 0
+        self._held_until = float("-inf")
+
+    def shorten_backoff(self) -> None:
+        """Make the next delay of the backoff the shortest one.
+
+        How often the server has asked for a delay still counts: a failure does not renew the number of these delays.
+        """
         self._backoff.reset()
-        self._holds, self._held_until = 0, float("-inf")
 
     def limit_burst(self, now: float) -> None:
         """Count the end of a request. At most three requests are sent in two seconds, for any combination of errors."""

@@ -56,6 +56,15 @@ def test_server_that_asks_for_a_short_delay_for_long_is_left_alone() -> None:
     assert delays[-1] > 20
 
 
+def test_lost_version_does_not_renew_the_delays_of_the_server() -> None:
+    talk = Conversation(PAGES)
+    for _ in range(10):
+        talk.refuse_next(503, retry_after=1)
+    while talk.now < 120:
+        talk.refuse_next(410, retry_after=1)
+    assert len(talk.asked) <= 20
+
+
 # Streaming lists that are refused with 429, while pages are not.
 
 
