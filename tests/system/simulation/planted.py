@@ -149,9 +149,9 @@ def woken_for_any_version(original: Any, version: str, wanted: str) -> bool:
 # Handlers.
 
 
-@planted("a handler that raises is not called again", "handlers.listener.ProcessorListener.count_error")
-def exception_ends_a_listener(original: Any, self: Any) -> None:
-    original(self)
+@planted("a handler that raises is not called again", "handlers.listener.ProcessorListener._take")
+def exception_ends_a_listener(original: Any, self: Any, error: BaseException) -> None:
+    original(self, error)
     self.backlog.close()
 
 
