@@ -14,6 +14,8 @@ from tests.system.simulation.witness import OnPurpose
 from tests.system.simulation.world import START
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.system.simulation.model_server import Asked
     from tests.system.simulation.stage import Stage
 
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 _EVERY = 8
 #: The largest number of requests in ten seconds, without later pages.
 MOST_IN_TEN_SECONDS = 24
-#: The largest number of failing requests in two minutes. With `Retry-After: 1`, there are up to 18: ten until the
-#: backoff counts, too, and its delays add up to 110 s.
+#: The largest number of failing requests in two minutes; answers 404 are counted apart, with the same limit. With
+#: `Retry-After: 1`, there are up to 18: ten until the backoff counts, too, and its delays add up to 110 s.
 MOST_IN_VAIN = 20
+_NOT_SERVED = 404
 #: Seconds that an informer without a watch may look healthy after a refusal, which may arrive slowly.
 _MOMENT_OF_HEALTH = 15.0
 
@@ -196,16 +199,26 @@ def check_requests(stage: Stage) -> None:
             what = f"more than {MOST_IN_TEN_SECONDS} requests in 10 s, from {first.at - START:.3f} s on"
             story.violate("too many requests", what)
             break
-    vain: list[float] = []
-    for each in server.asked:
-        vain = [*vain, each.at][-MOST_IN_VAIN - 1 :] if each.refused else []
-        if len(vain) > MOST_IN_VAIN and vain[-1] - vain[0] < 120:
-            what = f"more than {MOST_IN_VAIN} refusals in 120 s, from {vain[0] - START:.3f} s on"
-            story.violate("too many requests", what)
-            break
+    # Two limits: a resource that is not served is requested again within ten seconds, whatever was refused before.
+    _check_refusals(stage, "refusals", lambda each: each.status != _NOT_SERVED)
+    _check_refusals(stage, "answers 404", lambda each: each.status == _NOT_SERVED)
     for promise in server.promises:
         for each in asked:
             if promise.at < each.at < promise.until - 1e-6:
                 what = f"asked at {each.at - START:.3f} s, but Retry-After lasts until {promise.until - START:.3f} s"
                 story.violate("Retry-After", what)
                 return
+
+
+def _check_refusals(stage: Stage, what: str, counts: Callable[[Asked], bool]) -> None:
+    """Check that not too many requests in a row are refused in two minutes, of those that count."""
+    vain: list[float] = []
+    for each in stage.server.asked:
+        if not each.refused:
+            vain = []
+        elif counts(each):
+            vain = [*vain, each.at][-MOST_IN_VAIN - 1 :]
+        if len(vain) > MOST_IN_VAIN and vain[-1] - vain[0] < 120:
+            begin = f"from {vain[0] - START:.3f} s on"
+            stage.story.violate("too many requests", f"more than {MOST_IN_VAIN} {what} in 120 s, {begin}")
+            return

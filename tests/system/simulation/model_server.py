@@ -47,6 +47,7 @@ class Asked:
     at: float
     verb: str
     refused: bool = False
+    status: int = 0
 
 
 class Promise(NamedTuple):
@@ -177,6 +178,7 @@ class ModelServer:
             raise
         finally:
             asked.refused = refusals != self.refusals
+        asked.status = answer.status
         if answer.leave_alone:
             self.promises.append(Promise(self._now(), self._now() + answer.leave_alone))
         self.open.append(answer)
