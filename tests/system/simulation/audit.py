@@ -75,7 +75,7 @@ class Audit:
             self._synced = True
             history = self._stage.collection.history
             cached = {key_of(obj) for obj in informer.get_store().list()}
-            first = {key for key in cached if all(history.at(key, moment) != ABSENT for moment in history.shown)}
+            first = {key for key in cached if all(history.is_decoded_at(key, moment) for moment in history.shown)}
             for witness in self._stage.witnesses:
                 if witness.greeting is None:
                     witness.initial = first

@@ -53,14 +53,14 @@ class History:
         """Undo the changes after a moment: only clients that were connected have seen them."""
         self._undone.append((then, self.moment))
 
-    def at(self, key: str, moment: int) -> int:
-        """Return the serial number of an object at a moment."""
-        serial = ABSENT
+    def is_decoded_at(self, key: str, moment: int) -> bool:
+        """Return whether a list of a moment shows an object that can be decoded."""
+        decoded = False
         for state in self._of.get(key, ()):
             if state.moment > moment:
                 break
-            serial = state.serial
-        return serial
+            decoded = state.serial != ABSENT and state.readable
+        return decoded
 
     def next(self, key: str, after: Collection[int], serial: int, *, listed: bool = False) -> list[int] | str:
         """Return the possible places in the history of a delivered state; after restores there may be several.
