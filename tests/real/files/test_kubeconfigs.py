@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 RECORDED = Path(__file__).parent / "recorded" / "kubeconfigs.json"
-_ASKED = re.compile(r'User \\*"(.+?)\\*" cannot list resource \\*"configmaps.*in the namespace \\*"(.+?)\\*"')
+_ASKED = re.compile(r'User \\*"(.+?)\\*" cannot list resource \\*"secrets.*in the namespace \\*"(.+?)\\*"')
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
 
 async def kubectl_outcome(side: Side, path: Path) -> str:
     process = await asyncio.create_subprocess_exec(
-        *(str(KUBECTL), "get", "configmaps", "--request-timeout=10s"),
+        *(str(KUBECTL), "get", "secrets", "--request-timeout=10s"),
         env={"KUBECONFIG": str(path), "PATH": os.environ["PATH"], "HOME": str(path.parent)},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -114,7 +114,7 @@ async def kubectl_outcome(side: Side, path: Path) -> str:
 async def our_outcome(side: Side, path: Path) -> str:
     try:
         async with await connect(kubeconfig=path) as connection:
-            await connection.client.core.v1.configmaps.list(namespace=connection.namespace)
+            await connection.client.core.v1.secrets.list(namespace=connection.namespace)
     except UsageError as error:
         return "refused" if str(path) in str(error) and side.token not in str(error) else str(error)
     except TransportError as error:

@@ -26,6 +26,9 @@ REFUSED: Final = "<refused>"
 #: libyaml, which reads for this package, has one more escape, and no comma in tags.
 DIFFERENCES: Final = ('- "\\/"', "- !!str,12")
 
+#: Two keys that become equal: which one kubectl takes is the order of a map in Go, which is random.
+BY_CHANCE: Final = ('- {1: a, "1": b}\n',)
+
 #: Words, numbers and tags that readers of YAML judge in different ways, one a line.
 KNOWN = (Path(__file__).parent / "scalars.txt").read_text().splitlines()
 
@@ -109,7 +112,8 @@ def test_kubectl_still_reads_what_was_recorded() -> None:
     known = recorded()
     found = asked(list(known), known)
     assert len(found) > 2000
-    assert {line: value for line, value in found.items() if not is_same(value, known[line])} == {}
+    changed = {line: value for line, value in found.items() if not is_same(value, known[line])}
+    assert [line for line in changed if line not in BY_CHANCE] == []
 
 
 def test_texts_that_are_written_are_read_again() -> None:
