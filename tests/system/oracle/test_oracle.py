@@ -35,7 +35,7 @@ def played() -> dict[str, Record | BaseException]:
     async def play_all() -> list[Record | BaseException]:
         return await asyncio.gather(*map(ours.play, SCRIPTS), return_exceptions=True)
 
-    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(grace=0.005)) as runner:
+    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(grace=0.02)) as runner:
         found = runner.run(play_all())
     return dict(zip((script.name for script in SCRIPTS), found, strict=True))
 
