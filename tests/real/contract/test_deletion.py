@@ -152,6 +152,18 @@ async def test_namespace_is_removed_after_its_contents(api: Conversation) -> Non
     assert is_gone(await api("GET", f"{NAMESPACES}/{name}/configmaps/a"))
 
 
+async def test_namespace_goes_with_the_last_finalizer_in_it(api: Conversation) -> None:
+    name = f"{api.namespace}-x"
+    await api.create(NAMESPACES, {"metadata": {"name": name}})
+    held = f"{NAMESPACES}/{name}/configmaps/a"
+    await api.create(f"{NAMESPACES}/{name}/configmaps", {"metadata": {"name": "a", **HELD}})
+    await api("DELETE", f"{NAMESPACES}/{name}", recorded=False)
+    await api.poll(held, lambda answer: "deletionTimestamp" in answer.metadata, recorded=False)
+    await api("PATCH", held, FREE, content_type=MERGE_PATCH, recorded=False)
+    await api.poll(f"{NAMESPACES}/{name}", is_gone, recorded=False)
+    assert is_gone(await api("GET", held))
+
+
 async def test_terminating_namespace_rejects_creates(api: Conversation) -> None:
     name = f"{api.namespace}-x"
     await api.create(NAMESPACES, {"metadata": {"name": name}})
