@@ -1,4 +1,4 @@
-"""Who owns which fields of an object, by `metadata.managedFields`, and patches that move fields to an apply.
+"""Ownership of fields, as `metadata.managedFields` states it, and patches that move fields to an apply.
 
 An apply removes the fields that its manager has applied before and does not state any more. It leaves alone what the
 same manager has created, replaced, patched or edited: that is recorded apart, as an update. So a program that changes
