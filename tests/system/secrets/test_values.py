@@ -105,7 +105,9 @@ class Collected:
 
 
 def is_of_the_package(kind: type[Any]) -> bool:
-    module = getattr(kind, "__module__", None) or ""
+    module = getattr(kind, "__module__", None)
+    if not isinstance(module, str):  # some types have a descriptor there
+        return False
     return module.startswith("aioinformer") and not module.startswith(("aioinformer.testing", "aioinformer.harness"))
 
 
