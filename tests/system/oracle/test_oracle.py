@@ -47,7 +47,8 @@ def test_script(script: Script, played: dict[str, Record | BaseException]) -> No
         raise found
     expected = expect(script, THEIRS[script.name], RULES).record
     if describe(expected, found):
-        # Beside all others, an event may have reached the client in real time after its connection was cut.
+        # Beside all others, `one-event-repeated` sometimes loses an event that is cut right after it was sent. Why is
+        # not known: neither more real time nor reads without naps prevent it. Alone, the event arrives.
         with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(grace=0.1)) as runner:
             found = runner.run(ours.play(script))
     assert describe(expected, found) == []
