@@ -8,6 +8,7 @@ The Lease is one object that all candidates write, with optimistic concurrency. 
 - For its own writes, a leader counts from the time it sent the request, before any other candidate can observe the
   write. So a leader's deadline passes before another candidate considers the lease expired.
 - A leader renews with one write, based on the server's last answer (the fast path). If the write fails, it reads first.
+  So does a candidate that has observed the Lease until it stands: its start is shorter by one answer.
 - A term is identified by holder, acquire time and number of transitions together. The holder's name alone is not
   enough: another process may use the same identity.
 - The number of transitions grows with each term and serves as a fencing token, as long as the Lease is not deleted
@@ -243,6 +244,8 @@ class LeaseMachine:
         #: The record of our term. It is set before the write: a request without an answer may have succeeded.
         self._claim: LeaseRecord | None = None
         self._leading = False
+        #: Whether the last try ended because this candidate does not stand.
+        self._stood_aside = False
         #: When the last successful write was sent.
         self._renewed_at = float("-inf")
         #: The Lease as the server last returned it.
@@ -296,26 +299,32 @@ class LeaseMachine:
             return (yield from self._attempt_coordinated(now, wall))
         if (yield from self._renew(now, wall)):
             return Verdict.LEADING
-        for _ in range(2):
-            reply = yield GetLease()
-            missing = _is_not_found(reply)
-            if missing:
-                self._note_missing(reply.now)
-            elif not self._observe(reply):
-                return Verdict.FAILED
-            if self._is_held_by_another(reply.now) or not (self.stands or self._leading):
+        reads = not self._may_write_at_once(now)
+        self._stood_aside = False
+        for _ in range(2 if reads else 3):
+            if reads:
+                reply = yield GetLease()
+                now, wall = reply.now, reply.wall
+                if _is_not_found(reply):
+                    self._note_missing(now)
+                elif not self._observe(reply):
+                    return Verdict.FAILED
+            if self._is_held_by_another(now) or not (self.stands or self._leading):
+                self._stood_aside = not self.stands
                 self.give_up()
                 self.error = None
                 return Verdict.NOT_LEADING
-            record = self._next_record(reply.wall, self.record.lease_transitions + 1 if self._seen else 0)
+            missing = self.deleted
+            record = self._next_record(wall, self.record.lease_transitions + 1 if self._seen else 0)
             written = record.into(self._template if missing else self._lease, self._labels)
-            self._claim, sent, led = record, reply.now, self._leading
+            self._claim, sent, led = record, now, self._leading
             reply = yield CreateLease(written) if missing else UpdateLease(written)
             if self._observe_write(reply, record, sent):
                 self.recreations += missing and led
                 return Verdict.LEADING
-            if not self._leading or getattr(reply.answer, "status", 0) != 409:
+            if (reads and not self._leading) or getattr(reply.answer, "status", 0) not in (404, 409):
                 break  # otherwise another candidate may hold the lease now, and then the term is over
+            reads = True
         return Verdict.FAILED
 
     def observe_event(self, lease: Mapping[str, Any], now: float, *, deleted: bool) -> bool:
@@ -339,6 +348,13 @@ class LeaseMachine:
             self.error = None
             return False
         return deleted or self._has_preferred_holder()
+
+    def _may_write_at_once(self, now: float) -> bool:
+        """Return whether a candidate that has observed a free lease, and stands now, may take it by one write.
+
+        The write has the version that was observed, so the server refuses it if the lease has changed since.
+        """
+        return self._stood_aside and self.stands and not self._is_held_by_another(now)
 
     def _renew(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, bool]:
         """Renew the lease of this leader by one write; return whether it goes on to lead. Count failures."""

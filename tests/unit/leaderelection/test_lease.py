@@ -73,6 +73,46 @@ def test_failed_try_reports_its_error(answers: tuple[Any, ...]) -> None:
     assert scripted.machine.error is answers[-1]
 
 
+def aside(observed: Any) -> ScriptedMachine:
+    """Return a machine that has observed the Lease while it did not stand, and stands now."""
+    scripted = ScriptedMachine()
+    scripted.machine.stands = False
+    assert scripted.attempt(observed) is Verdict.NOT_LEADING
+    scripted.machine.stands = True
+    return scripted
+
+
+@pytest.mark.parametrize(("observed", "verb", "term"), [(lease("", 4), "update", 5), (NOT_FOUND, "create", 0)])
+def test_candidate_takes_the_free_lease_that_it_has_observed_by_one_write(observed: Any, verb: str, term: int) -> None:
+    scripted = aside(observed)
+    assert scripted.attempt(None) is Verdict.LEADING
+    assert scripted.verbs == [verb]
+    assert scripted.written == LeaseRecord("me", 15, "at 101", "at 101", term)
+    assert scripted.machine.deadline == 101 + 10
+
+
+@pytest.mark.parametrize("observed", [lease("", 4), NOT_FOUND])
+@pytest.mark.parametrize("refusal", [CONFLICT, NOT_FOUND])
+def test_lease_that_has_changed_since_it_was_observed_is_read(observed: Any, refusal: ApiError) -> None:
+    scripted = aside(observed)
+    assert scripted.attempt(refusal, lease("other", 5)) is Verdict.NOT_LEADING
+    assert scripted.verbs[1:] == ["get"]
+    assert not scripted.machine.claimed
+
+
+def test_candidate_reads_a_lease_that_was_held_when_it_was_observed() -> None:
+    scripted = aside(lease("other", 4))
+    assert scripted.attempt(lease("other", 4)) is Verdict.NOT_LEADING
+    assert scripted.verbs == ["get"]
+
+
+def test_observed_lease_is_written_once_only() -> None:
+    scripted = aside(lease("", 4))
+    assert scripted.attempt(NO_ANSWER) is Verdict.FAILED
+    assert scripted.attempt(lease("other", 5)) is Verdict.NOT_LEADING
+    assert scripted.verbs == ["get"]
+
+
 def test_write_without_an_answer_is_recognised_as_ours() -> None:
     scripted = ScriptedMachine()
     scripted.attempt(lease("", 4), NO_ANSWER)
