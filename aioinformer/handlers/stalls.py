@@ -6,6 +6,8 @@ There are two measurements, neither of which costs anything for a single event:
   During a step, no other code runs on the event loop, whether the handler is a coroutine function or not.
 - Transforms, decoders and index functions of users are timed for each call (`Stalls.timed`). Time that is attributed to
   them is not attributed to the handler that called them, too.
+
+Time in which the thread was ready and other threads had the processors is taken off both, as far as it is known.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from aioinformer.concurrency import Root
 from aioinformer.handlers.repeated import QUIET, RepeatedErrors
+from aioinformer.handlers.run_queue import RunQueue
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Coroutine
+
+    from aioinformer.handlers.run_queue import Reading
 
 _log = get_logger("aioinformer.handlers")
 
@@ -29,6 +34,8 @@ _F = TypeVar("_F")
 
 #: A function that runs for longer than this blocks the event loop, in seconds.
 LIMIT: Final = 0.1
+
+_run_queue = RunQueue()
 
 
 class Stalls:
@@ -65,11 +72,16 @@ class Stalls:
         @wraps(called)
         def timed(argument: Any) -> Any:
             began = perf_counter()
+            reading = _run_queue.last
+            if began >= reading.until:
+                reading = _run_queue.read(began)
             try:
                 return called(argument)
             finally:
                 if (seconds := perf_counter() - began) > LIMIT and _on_a_loop():
-                    self.report(f"{self._name}: {what}", argument, key_of, seconds)
+                    seconds -= _run_queue.waited_since(reading, began)
+                    if seconds > LIMIT:
+                        self.report(f"{self._name}: {what}", argument, key_of, seconds)
 
         return cast("_F", timed)
 
@@ -119,23 +131,31 @@ class Steps(Root):
         """Take a step."""
         blocked = self._stalls.blocked_seconds
         began = perf_counter()
+        reading = _run_queue.last
+        if began >= reading.until:
+            reading = _run_queue.read(began)
         try:
             return self._coroutine.send(None)
         finally:
             if perf_counter() - began > LIMIT:
-                self._long(began, blocked)
+                self._long(began, blocked, reading)
 
     def throw(self, *error: Any) -> Any:
         """Take a step that begins with an exception."""
         blocked = self._stalls.blocked_seconds
         began = perf_counter()
+        reading = _run_queue.last
+        if began >= reading.until:
+            reading = _run_queue.read(began)
         try:
             return super().throw(*error)
         finally:
             if perf_counter() - began > LIMIT:
-                self._long(began, blocked)
+                self._long(began, blocked, reading)
 
-    def _long(self, began: float, blocked: float) -> None:
+    def _long(self, began: float, blocked: float, reading: Reading) -> None:
         seconds = perf_counter() - began - (self._stalls.blocked_seconds - blocked)
+        if seconds > LIMIT:
+            seconds -= _run_queue.waited_since(reading, began)
         if seconds > LIMIT:
             self._report(seconds)

@@ -28,7 +28,7 @@ from aioinformer.cache.objects.storage import (
     decoded,
     tier_for,
 )
-from aioinformer.cache.objects.views import View, decoded_body, failed_read, load_body, view_class
+from aioinformer.cache.objects.views import View, build_decoders, decoded_body, failed_read, load_body, view_class
 from aioinformer.cache.objects.whole_kinds import refused_kind
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import LogError, Timed, function_name, log_each, plain_function, untimed
@@ -88,7 +88,7 @@ class ObjectType(Generic[T]):
         self._decode: Callable[[bytes], T] | None = None
         if decoder is not None:
             self._decode = timed(_body_decoder(decoder), f"decoder {function_name(decoder)}", _key_of)
-        self._view: Callable[[Record], Any] | None = (
+        self._view: type[View] | None = (
             view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
         )
         self._compression = compression
@@ -134,7 +134,12 @@ class ObjectType(Generic[T]):
     @property
     def to_view(self) -> Callable[[Record], T]:
         """The function that makes the object for readers from a record; the view class itself where there is one."""
-        return self._view or self._body
+        return cast("Callable[[Record], T] | None", self._view) or self._body
+
+    def build_decoders(self) -> None:
+        """Build what the first reader of an object would build and wait for. A decoder of the user is built already."""
+        if self._view is not None:
+            build_decoders(self._view)
 
     def _body(self, record: Record) -> T:
         body: T

@@ -254,6 +254,9 @@ class Inputs:
     async def _wait_for_sync(self, on_synced: Callable[[], None]) -> None:
         log_wait = asyncio.get_running_loop().call_later(PATIENCE, self._log_wait)
         try:
+            await asyncio.sleep(0)  # the informers send their requests
+            for each in self._attached:
+                each.informer.build_decoders()  # otherwise, the first run would, and seem to block the event loop
             for each in self._attached:
                 await each.registration.wait_for_sync()
         finally:

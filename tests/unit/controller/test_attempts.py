@@ -20,6 +20,7 @@ from aioinformer.controller.writes import defaults
 from aioinformer.events import FakeRecorder
 from aioinformer.functions import function_name
 from aioinformer.handlers import stalls
+from aioinformer.handlers.run_queue import RunQueue
 from aioinformer.workqueue import Cause
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
@@ -340,6 +341,7 @@ async def test_attempt_that_blocks_the_event_loop_is_named(
 ) -> None:
     seconds = 1000.0
     monkeypatch.setattr(stalls, "perf_counter", lambda: seconds)
+    monkeypatch.setattr(stalls, "_run_queue", RunQueue(file=""))  # real waits are none of this clock
 
     async def reconcile(request: Request[Any]) -> Result:
         nonlocal seconds

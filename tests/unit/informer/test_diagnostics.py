@@ -20,6 +20,7 @@ from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.handlers import stalls
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
+from aioinformer.handlers.run_queue import RunQueue
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.cluster import Cluster
@@ -51,6 +52,7 @@ class Blocks:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Blocks:
     clock = Blocks()
     monkeypatch.setattr(stalls, "perf_counter", clock)
+    monkeypatch.setattr(stalls, "_run_queue", RunQueue(file=""))  # real waits are none of this clock
     monkeypatch.setattr(slices, "perf_counter", clock)
     return clock
 
