@@ -77,6 +77,7 @@ class StreamBody(aiohttp.StreamReader):
     """aiohttp's stream of a body, to be read by `readany` alone.
 
     It notes no ends of chunks, and lets the connection continue once for each read instead of once for each chunk.
+    What arrived before the connection broke is read before the error is raised, as in Go: aiohttp drops it.
     """
 
     __slots__ = ()  # so that a stream of aiohttp can become one
@@ -88,15 +89,16 @@ class StreamBody(aiohttp.StreamReader):
         pass
 
     async def readany(self) -> bytes:
-        if self._exception is not None:
-            raise self._exception
         pieces = self._buffer
+        if self._exception is not None and not pieces:
+            raise self._exception
         while not pieces and not self._eof:
             await self._wait("readany")
         read = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         self._size = 0
-        if self._protocol._reading_paused and not self._eof:  # after the end, it may serve another response
+        # After the end, the connection may serve another response; after an error, it is of no use.
+        if self._protocol._reading_paused and not self._eof and self._exception is None:
             self._protocol.resume_reading()
         return read
 
@@ -216,6 +218,8 @@ class HttpResponse:
                 return
             # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
             while (chunk := await content.readany()) or not content.at_eof():
+                if self._closed:
+                    raise _cut_off()
                 if coalescer is not None and chunk:
                     coalescer.note_read(len(chunk))
                 yield chunk

@@ -192,7 +192,9 @@ class Player:
 
 
 def _bound(port: int) -> socket.socket:
-    bound = socket.socket()
+    # asyncio turns Nagle's algorithm off for sockets that name the protocol only. Otherwise, a small second write waits
+    # for the acknowledgment of the first, up to 40 ms of real time, and a cut drops it.
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
     return bound

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import socket
+import struct
 import sys
 import weakref
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -264,6 +266,29 @@ async def test_connection_that_ends_before_the_body_raises(answer: bytes, stream
     async with scripted(answer, None) as server, HttpTransport(server.url) as transport:
         with pytest.raises(TransportError, match="ended before it was complete"):
             await fetch(transport, stream=stream)
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["lost", "lost and closed"])
+async def test_what_arrived_before_a_reset_is_read(closed: bool) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(CHUNKED + chunk(b"one") + chunk(b"two"))
+        connection: socket.socket = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    async with listening(serve) as url, HttpTransport(url) as transport:
+        response = await transport.request(HttpRequest("/", stream=True))
+        chunks = response.chunks()
+        async with asyncio.timeout(10):
+            while response._response.content.exception() is None:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        if closed:
+            await response.close()
+        else:
+            assert await anext(chunks) == b"onetwo"
+        with pytest.raises(TransportError, match="closed while it was being read" if closed else "ended before"):
+            await anext(chunks)
 
 
 @pytest.mark.parametrize("answer", [CHUNKED + chunk(b"hi") + END, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"])
