@@ -12,9 +12,10 @@ and words of this package. No label and no value contains content of objects.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 try:
     from prometheus_client import REGISTRY
@@ -43,6 +44,7 @@ from aioinformer.metrics.statistics import (
     RingStatistics,
     WebhookStatistics,
 )
+from aioinformer.reflector.protocol.state import RELIST_REASONS
 from aioinformer.reflector.state import Phase
 
 if TYPE_CHECKING:
@@ -54,6 +56,14 @@ if TYPE_CHECKING:
 _PHASES: Final = ("syncing", "standby", "catching up", "working", "stopping", "failed")
 #: Results of attempts under the names of controller-runtime; the others are those of `ControllerSnapshot`.
 _RESULTS: Final = {"again": "requeue_after"}
+#: What an attempt may end with. Counters begin with 0, since the first failure must be an increase.
+_ALL_RESULTS: Final = (
+    *("success", "requeue_after", "retry_after", "conflict", "error", "timeout"),
+    *("stale", "waiting", "parked", "cancelled"),
+)
+#: The requests whose counters begin with 0: those that succeed, and those that alerts are about.
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_CODES: Final = ("200", "401", "403", "409", "429", "500", "503", "<error>")
 #: The labels of each kind of statistics. The scope of an informer comes last: without one, there is no such label.
 _LABELS: Final[dict[type, tuple[str, ...]]] = {
     InformerStatistics: ("name", "group", "version", "resource", "scope"),
@@ -87,7 +97,7 @@ _METRICS: Final[dict[type, str]] = {
         reflector_lists counter lists.count Lists that have ended, failures included.
         reflector_list_duration_seconds summary lists.count,lists.total Durations of lists.
         reflector_items_per_list summary lists.count,listed Objects in each list.
-        reflector_relists[reason] counter relists Lists that became necessary, by reason.
+        reflector_relists[reason] counter relists_by_reason Lists that became necessary, by reason.
         reflector_watches counter watches.count Watches that have ended.
         reflector_short_watches counter short_watches Watches that ended within a second and without an event.
         reflector_watch_duration_seconds summary watches.count,watches.total Durations of watches.
@@ -137,7 +147,7 @@ _METRICS: Final[dict[type, str]] = {
         leader_election_slowpath counter slow_paths Renewals that needed more than one request.
     """,
     RequestStatistics: """
-        rest_client_requests[method,code] counter answers Requests, by status, method and server.
+        rest_client_requests[method,code] counter answers_by_code Requests, by status, method and server.
         rest_client_request_duration_seconds[verb] histogram durations Times until the head of the answer; no watches.
     """,
 }
@@ -145,8 +155,11 @@ _VALUES: Final[dict[str, Callable[[Any], Any]]] = {
     "informer_phases": lambda each: {phase: phase == each.phase for phase in Phase},
     "slots": lambda each: {(str(slot), owner): 1 for slot, owner in enumerate(each.owners)},
     "named_results": lambda each: {
-        _RESULTS.get(name, name): count for name, count in {"success": 0, "error": 0, **each.results}.items()
+        **dict.fromkeys(_ALL_RESULTS, 0),
+        **{_RESULTS.get(name, name): count for name, count in each.results.items()},
     },
+    "relists_by_reason": lambda each: {**dict.fromkeys(RELIST_REASONS, 0), **each.relists},
+    "answers_by_code": lambda each: {**dict.fromkeys(product(_METHODS, _CODES), 0), **each.answers},
     "errors": lambda each: each.results.get("error", 0) + each.results.get("timeout", 0),
     "phases": lambda each: {phase: phase == each.phase for phase in _PHASES},
     "parked_keys": lambda each: {**dict.fromkeys(("result", "terminal", "attempts", "error"), 0), **each.parked},
@@ -159,20 +172,37 @@ _FAMILIES: Final[dict[str, type[Any]]] = {
 }
 
 
+#: The provider of each registry that it collects.
+_exporting: WeakKeyDictionary[CollectorRegistry, ref[PrometheusMetrics]] = WeakKeyDictionary()
+
+
 class PrometheusMetrics(Collector):
     """A `MetricsProvider` that exports informers, queues, managers, electors and requests to a Prometheus registry.
 
     It refers to them weakly. A queue that was shut down, an informer whose identity was released, and a manager or an
     elector that has ended leave their names to others; only the metrics of such a queue are still exported.
 
+    Several providers of one registry export the same sources: a program may make one beside that of `Manager.main`.
+
     Args:
         registry: the registry; by default that of the process.
+
+    Raises:
+        ValueError: the registry has metrics of these names from a collector of another class.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self.registry = registry
         self._sources: dict[tuple[str, ...], ref[MetricsSource]] = {}  # by their labels
-        registry.register(self)
+        try:
+            registry.register(self)
+        except ValueError:
+            first = _exporting.get(registry)
+            if (provider := None if first is None else first()) is None:
+                raise
+            self._sources = provider._sources
+        else:
+            _exporting[registry] = ref(self)
 
     def register(self, source: MetricsSource) -> None:
         """Export the metrics of a source.

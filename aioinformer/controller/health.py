@@ -42,6 +42,10 @@ _BODY: Final = 1024
 #: The checks of readiness that decide whether reviews are answered.
 _ANSWERING: Final = frozenset(("manager", "webhooks"))
 _TEXT: Final = "text/plain; charset=utf-8"
+_NO_METRICS: Final = (
+    b"there are no metrics: install aioinformer[prometheus]; without `aioinformer run` or main(), also pass "
+    b"metrics=PrometheusMetrics() to the manager\n"
+)
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -203,7 +207,8 @@ class HealthServer:
             self._respond, _BODY, self._host, self.port, what="the health server", remedy=remedy, most=_CONNECTIONS
         ) as found:
             self.port = found.number
-            _log.info("probes listen at http://%s:%d/livez and /readyz", self._host or "0.0.0.0", self.port)
+            paths = "/livez and /readyz" if self._registry is None else "/livez, /readyz and /metrics"
+            _log.info("probes listen at http://%s:%d%s", self._host or "0.0.0.0", self.port, paths)
             self._pulse.start()
             try:
                 yield self
@@ -218,7 +223,9 @@ class HealthServer:
     async def _respond(self, request: WebRequest) -> Answer:
         path = f"/{request.path.strip('/')}"
         path = "/livez" if path == "/healthz" else path
-        if path not in self._probes and (path != "/metrics" or self._registry is None):
+        if path == "/metrics" and self._registry is None:
+            return Answer(404, _TEXT, _NO_METRICS)
+        if path not in self._probes and path != "/metrics":
             return Answer(404, _TEXT, b"read /livez or /readyz\n")
         if request.method not in ("GET", "HEAD"):
             return Answer(405, _TEXT, b"probes are read by GET\n", {"Allow": "GET, HEAD"})

@@ -18,7 +18,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack
 
 from aioinformer.controller.debug.access import Check
 from aioinformer.controller.declaration import Controller, ControllerOptions, Writes, checked_list, controller
@@ -97,7 +97,8 @@ class Manager(Admitting):
             controller has synced; and for which it leads although none is able to work. It stands at once when all
             controllers have synced, and after 10 s when at least one has.
 
-        metrics: collects the metrics of informers and queues.
+        metrics: collects the metrics of informers and queues. None: `main` and `aioinformer run` export them to the
+            registry of prometheus-client, if it is installed, and others collect none. False: none.
         factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.
         recorder: records Events instead of the manager's own; not in a dry run, unless you call it yourself.
 
@@ -132,7 +133,7 @@ class Manager(Admitting):
         max_staleness: float | None = STALE,
         sync_timeout: float = 120.0,
         # Parts of the embedding service
-        metrics: MetricsProvider | None = None,
+        metrics: MetricsProvider | Literal[False] | None = None,
         factory: SharedInformerFactory | None = None,
         recorder: Recorder | None = None,
     ) -> None:
@@ -278,7 +279,10 @@ class Manager(Admitting):
 
     def _settings(self) -> Settings:
         """Return the attributes that a session needs, checked."""
-        return Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
+        values = {name: getattr(self, name) for name in Settings.__struct_fields__}
+        if self.metrics is False:
+            values["metrics"] = None
+        return Settings(**values)
 
     def _running(self, controller: Any) -> ActiveController:
         if not isinstance(controller, Controller):
@@ -342,7 +346,8 @@ class Manager(Admitting):
         of level INFO go to stderr.
 
         At SIGUSR1, what `report` returns is written as JSON, into the log or, if it is given, into `report_file`. The
-        soft limit of open files is raised as far as the hard limit allows, to 65,536 at most.
+        soft limit of open files is raised as far as the hard limit allows, to 65,536 at most. Metrics are collected if
+        prometheus-client is installed, unless `metrics` says otherwise.
 
         Raises:
             UsageError: an event loop runs in this thread.

@@ -43,6 +43,7 @@ class Runnable(Protocol):
 
     name: str
     client: Any
+    metrics: Any
     stop_report: StopReport | None
 
     async def run(self, *, signals: bool) -> None: ...
@@ -65,7 +66,7 @@ def run_as_program(
         )
     raise_file_limit()
     code = 0
-    with asyncio.Runner() as runner:
+    with metrics_of_process(manager), asyncio.Runner() as runner:
         try:
             runner.run(_run(manager, connect, report_file))
         except UsageError as error:
@@ -96,6 +97,32 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         except (OSError, ValueError) as error:
             _log.warning("the limit of open files stays %d: %s", soft, error)
+
+
+@contextmanager
+def metrics_of_process(manager: Runnable) -> Iterator[None]:
+    """While the block runs, let a manager without metrics export them to the registry of the process, if there is one.
+
+    A name of a metric that another collector exports is a warning: the manager runs without metrics.
+    """
+    if manager.metrics is not None:
+        yield
+        return
+    try:
+        from aioinformer.prometheus import PrometheusMetrics
+
+        manager.metrics = PrometheusMetrics()
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "prometheus_client":
+            raise
+        _log.info("manager %s: there are no metrics: %s", manager.name, error)
+    except ValueError as error:
+        line = "manager %s: there are no metrics: %s; pass metrics=PrometheusMetrics(CollectorRegistry())"
+        _log.warning(line, manager.name, error)
+    try:
+        yield
+    finally:
+        manager.metrics = None
 
 
 async def _run(

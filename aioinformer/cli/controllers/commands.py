@@ -127,7 +127,7 @@ def dashboards(output: Path) -> None:
     "--health-port",
     metavar="PORT",
     type=click.IntRange(0, 65535),
-    help="Port of /livez, /readyz and /metrics. Default: that of the manager.",
+    help="Port of /livez, /readyz and, with prometheus-client, /metrics. Default: that of the manager.",
 )
 @click.option(
     "--debug-port",

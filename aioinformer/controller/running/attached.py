@@ -149,11 +149,11 @@ class Inputs:
         return map(split_meta_namespace_key, {**dict.fromkeys(cached), **self.undecodable})
 
     def counts(self, what: Literal["errors", "lost"]) -> dict[str, int]:
-        """Return a count of each input in which it is not 0."""
+        """Return a count of each input."""
         counts: Counter[str] = Counter()
         for each in self._attached:
             counts[str(each.input)] += getattr(each.input, what)
-        return dict(+counts)
+        return dict(counts)
 
     def has(self, key: ObjectName | str) -> bool:
         """Return whether the object of a key exists, as far as is known. One that cannot be decoded does."""

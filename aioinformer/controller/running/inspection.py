@@ -42,8 +42,8 @@ def snapshot(active: ActiveController) -> ControllerSnapshot:
         if active.controller.undecodable_handler
         else {key: reason for key, (reason, _) in active.inputs.undecodable.copy().items()},
         "loops": active.loops.detected,
-        "input_errors": active.inputs.counts("errors"),
-        "lost_changes": active.inputs.counts("lost"),
+        "input_errors": {name: count for name, count in active.inputs.counts("errors").items() if count},
+        "lost_changes": {name: count for name, count in active.inputs.counts("lost").items() if count},
     }
 
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 _UNTIL_SERVED: Final = 9.0
 #: How often the delay is the one that the server asked for, before the backoff counts, too; as in client-go's requests.
 _PATIENCE: Final = 10
+#: Why lists become necessary; see `ProtocolState.list_reason`.
+RELIST_REASONS: Final = (
+    *("first", "expired", "restored", "broken", "error"),
+    *("refused", "ended", "silent", "unprocessed", "polling"),
+)
 _PHASE_OF_STATUS: Final = {
     401: Phase.UNAUTHORIZED,
     403: Phase.FORBIDDEN,

@@ -303,6 +303,36 @@ async def test_probes_listen_at_the_health_port(shell: Shell, kubeconfig: Path, 
         for path in ("/livez", "/readyz"):
             async with client.get(path) as response:
                 assert (response.status, await response.text()) == (200, "ok\n")
+        async with client.get("/metrics") as response:
+            text = await response.text()
+    assert 'manager_ready{manager="widgets"} 1.0\n' in text
+    assert "process_resident_memory_bytes " in text  # of the process, as exporters of other programs have it
+    assert (await command.finish(signal.SIGTERM)).code == 0
+
+
+NO_PROMETHEUS = """
+import sys
+
+sys.modules.pop("aioinformer.prometheus", None)
+sys.modules["prometheus_client"] = None
+from program import manager
+"""
+
+
+async def test_without_prometheus_client_the_path_says_what_to_install(
+    shell: Shell, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    (shell.home / "without.py").write_text(NO_PROMETHEUS)
+    options = ("--kubeconfig", kubeconfig, "--health-port", str(unused_tcp_port))
+    command = await shell.start("run", "without:manager", *options)
+    await command.says("there are no metrics: aioinformer.prometheus needs prometheus-client")
+    await command.line()
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as client:
+        async with client.get("/metrics") as response:
+            assert response.status == 404
+            assert "install aioinformer[prometheus]" in await response.text()
+        async with client.get("/livez") as response:
+            assert response.status == 200
     assert (await command.finish(signal.SIGTERM)).code == 0
 
 

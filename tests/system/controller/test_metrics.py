@@ -7,13 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Gauge, generate_latest
 
 from aioinformer import Client, HttpTransport
 from aioinformer.controller import LeaderElection, Manager, Request, Result, Retry, TerminalError, Watch
+from aioinformer.controller.program import run_as_program
 from aioinformer.errors import UsageError
 from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.workqueue import WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,3 +168,103 @@ async def test_requests_of_two_transports_for_a_server_are_added(api_server: Api
                 assert manager.ready()
                 await Client(transport).core.v1.namespaces.get("default")
     assert scraped("rest_client_requests_total", code="200", method="GET", host=api_server.url[7:]) == 2
+
+
+class Program:
+    """A manager as `run_as_program` needs it."""
+
+    name = "shop"
+    client: Any = None
+    stop_report: Any = None
+
+    def __init__(self, metrics: Any) -> None:
+        self.metrics = metrics
+        self.during: Any = None
+
+    async def run(self, *, signals: bool) -> None:
+        self.during = self.metrics
+
+    def report(self) -> dict[str, Any]:
+        return {}
+
+
+def run(program: Program) -> None:
+    assert run_as_program(program, None, "") == 0
+
+
+def test_program_without_metrics_exports_them_to_the_registry_of_the_process() -> None:
+    first = Program(None)
+    run(first)
+    assert first.during.registry is REGISTRY
+    assert first.metrics is None
+    second = Program(None)
+    run(second)
+    assert second.during.registry is REGISTRY
+    own = Program(PrometheusMetrics(CollectorRegistry()))
+    run(own)
+    assert own.during is own.metrics is not None
+    refused = Program(False)
+    run(refused)
+    assert refused.during is False
+
+
+def test_providers_of_a_registry_export_the_same_sources() -> None:
+    registry = CollectorRegistry()
+    providers = [PrometheusMetrics(registry), PrometheusMetrics(registry)]
+    queues: list[WorkQueue[str]] = [
+        WorkQueue(f"orders-{number}", metrics=each) for number, each in enumerate(providers)
+    ]
+    text = generate_latest(registry).decode()
+    assert all(f'workqueue_depth{{name="{each.name}"}} 0.0' in text for each in queues)
+    with pytest.raises(UsageError, match="name='orders-0' is in use"):
+        WorkQueue("orders-0", metrics=providers[1])
+
+    registry.unregister(providers[0])
+    WorkQueue("orders-2", metrics=(later := PrometheusMetrics(registry)))
+    assert later is not providers[0]
+    assert "orders-0" not in generate_latest(registry).decode()
+
+
+def test_names_of_another_collector_leave_a_program_without_metrics(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = CollectorRegistry()
+    Gauge("manager_ready", "of another program", registry=registry)
+    monkeypatch.setattr(PrometheusMetrics.__init__, "__defaults__", (registry,))
+    program = Program(None)
+    run(program)
+    assert program.during is None
+    assert "there are no metrics: Duplicated timeseries" in caplog.text
+    assert "pass metrics=PrometheusMetrics(CollectorRegistry())" in caplog.text
+
+
+async def test_manager_without_a_program_collects_only_what_is_asked_for(api_server: ApiServer) -> None:
+    for option in (None, False):
+        async with Manager("quiet", client=api_server.url, metrics=option) as manager:
+            assert manager.ready()
+    assert "quiet" not in generate_latest(REGISTRY).decode()
+    with pytest.raises(UsageError, match="metrics must be a provider such as PrometheusMetrics"):
+        Manager("quiet", metrics=True)  # type: ignore[arg-type]
+
+
+async def test_counters_begin_with_0(api_server: ApiServer, scraped: Scraped) -> None:
+    manager = Manager("shop", client=api_server.url, metrics=scraped.metrics)
+    watch = Watch(core_v1.SERVICES, to=lambda obj: [])
+
+    @manager.controller(core_v1.CONFIG_MAPS, watches=[watch])
+    async def maps(request: Request[Any]) -> None: ...
+
+    async with manager:
+        await scraped.reaches(1, "controller_phase", controller="maps", phase="working")
+        for result in ("success", "requeue_after", "retry_after", "conflict", "error", "timeout", "stale"):
+            assert scraped("controller_runtime_reconcile_total", controller="maps", result=result) == 0
+        for name in ("input_errors", "lost_changes"):
+            assert scraped(f"controller_{name}_total", controller="maps", input=str(watch)) == 0
+        assert scraped("controller_self_caused_runs_total", controller="maps") == 0
+        for code in ("401", "<error>"):
+            host = api_server.url[7:]
+            assert scraped("rest_client_requests_total", code=code, method="GET", host=host) == 0
+        relists = [
+            line for line in (await page_of(scraped)).splitlines() if line.startswith("reflector_relists_total{")
+        ]
+        assert {'reason="silent"', 'reason="expired"'} <= {part for each in relists for part in re.split("[{,}]", each)}
