@@ -45,6 +45,10 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "transport.http": "HttpTransport",
         "workqueue.rate_limiting": "RateLimitingQueue",
     },
+    "aioinformer.authorization": {
+        "authorization.rbac": "Rbac",
+        "authorization.users": "AccessDenied EVERYBODY ReviewUnavailable Unauthenticated User Who permitted",
+    },
     "aioinformer.backoff": {
         "backoff": "BackoffOptions",
     },
@@ -248,7 +252,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.webhooks": {
         "webhooks.admission": "Admission",
-        "webhooks.hooks": "AdmissionRequest Denied User",
+        "webhooks.hooks": "AdmissionRequest Denied",
         "webhooks.options": "HookOptions",
         "webhooks.server": "WebhookServer",
     },

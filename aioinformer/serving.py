@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl
@@ -11,6 +11,7 @@ import msgspec
 
 from aioinformer.concurrency import create_task
 from aioinformer.logs import without_values
+from aioinformer.transport.auth.secret import PrivateDict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,8 +23,22 @@ async def _nothing() -> bytes:
     return b""
 
 
+def joined_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers of a request by name in lower case; `repr` hides their values.
+
+    The values of a header that was sent several times are separated by line feeds, which a value cannot contain; those
+    of Cookie are separated as in one header, as HTTP/2 requires.
+    """
+    found = PrivateDict()
+    for name, value in headers:
+        key = name.lower()
+        separator = "; " if key == "cookie" else "\n"
+        found[key] = f"{found[key]}{separator}{value}" if key in found else value
+    return found
+
+
 class WebRequest(msgspec.Struct, frozen=True):
-    """A request. The names of its headers are in lower case.
+    """A request. Its headers are those of `joined_headers`.
 
     Attributes:
         path: below the place where the application is mounted.
@@ -83,7 +98,7 @@ async def answer_asgi(scope: Any, receive: Any, send: Any, respond: Respond, lim
             more = message.get("more_body", False)
         return found
 
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    headers = joined_headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
     root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
     path = path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
     client = (scope.get("client") or ("",))[0]
@@ -123,7 +138,7 @@ def aiohttp_application(
     from aiohttp import web
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        headers = {name.lower(): value for name, value in request.headers.items()}
+        headers = joined_headers(request.headers.items())
         path, client, query = request.match_info["path"], request.remote or "", dict(request.query)
         body = request.read if read is None else partial(read, request)
         answer = await respond(WebRequest(request.method, path, headers, client, query, read=body))

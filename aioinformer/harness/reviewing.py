@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from aioinformer.authorization import User
 from aioinformer.cache.lister import ClusterLister, Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
@@ -20,7 +21,6 @@ from aioinformer.exports import lazy_type
 from aioinformer.resources.keys import meta_namespace_index_func
 from aioinformer.resources.resource import Resource
 from aioinformer.testing.patches.json_patches import json_patch
-from aioinformer.webhooks import User
 from aioinformer.webhooks.hooks import NULL, SentRequest
 
 if TYPE_CHECKING:

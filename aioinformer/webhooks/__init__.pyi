@@ -2,6 +2,5 @@
 from aioinformer.webhooks.admission import Admission as Admission
 from aioinformer.webhooks.hooks import AdmissionRequest as AdmissionRequest
 from aioinformer.webhooks.hooks import Denied as Denied
-from aioinformer.webhooks.hooks import User as User
 from aioinformer.webhooks.options import HookOptions as HookOptions
 from aioinformer.webhooks.server import WebhookServer as WebhookServer

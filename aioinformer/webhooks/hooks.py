@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from aioinformer.authorization.users import User
 from aioinformer.cache.lister import Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.client.bodies import decode
@@ -56,15 +57,6 @@ class ReadCache(Protocol):
 
     async def wait_for_sync(self) -> None:
         """Wait until the cache has synced."""
-
-
-class User(msgspec.Struct, frozen=True):
-    """Who sends a request, as the API server has authenticated it."""
-
-    name: str = msgspec.field(name="username", default="")
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = {}
 
 
 class SentOptions(msgspec.Struct, rename="camel"):

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from aioinformer import UsageError, evolve
+from aioinformer.authorization import User
 from aioinformer.controller import Manager
 from aioinformer.errors import NotFound, Stale
 from aioinformer.harness import Reviewed, review
 from aioinformer.models import apps_v1, core_v1
-from aioinformer.webhooks import AdmissionRequest, Denied, User
+from aioinformer.webhooks import AdmissionRequest, Denied
 from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, widget
 
 LIMITS = {core_v1.CONFIG_MAPS: [{"metadata": {"name": "limits", "namespace": "shop"}, "data": {"most": "5"}}]}

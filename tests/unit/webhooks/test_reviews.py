@@ -11,12 +11,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from aioinformer import Resource, UsageError, evolve
+from aioinformer.authorization import User
 from aioinformer.controller import Manager, Request
 from aioinformer.errors import OptionError, Stale
 from aioinformer.models import apps_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.serving import WebRequest
-from aioinformer.webhooks import AdmissionRequest, Denied, User
+from aioinformer.webhooks import AdmissionRequest, Denied
 from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
 from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
 
