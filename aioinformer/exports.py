@@ -128,7 +128,9 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.crds": {
         "crds.declaration": "Column CustomResource Scale custom_resource",
-        "crds.markers": ("EmbeddedObject IntOrString KEEP_UNKNOWN LIST_ATOMIC LIST_SET MAP_ATOMIC list_map rule rules"),
+        "crds.markers": (
+            "EmbeddedObject INT32 INT64 IntOrString KEEP_UNKNOWN LIST_ATOMIC LIST_SET MAP_ATOMIC list_map rule rules"
+        ),
     },
     "aioinformer.errors": {
         "errors": (

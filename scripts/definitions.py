@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _SOURCE = Path(__file__).resolve().parent / "definitions.xz"
 
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 #: Packages of Go whose group has another name.
 _GROUPS = {"apiserverinternal": "internal"}
 #: The models of subresources that are objects of another kind, with the plurals of these.
@@ -106,6 +107,16 @@ def required_collections(types: Iterable[Type]) -> dict[str, set[str]]:
     for each in types:
         for attribute in each.attributes:
             if attribute.required and attribute.is_collection:
+                found[each.model].add(attribute.name)
+    return found
+
+
+def quantities(types: Iterable[Type]) -> dict[str, set[str]]:
+    """Return the quantities of each model, and its lists of quantities; those in maps are read as they are."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in types:
+        for attribute in each.attributes:
+            if attribute.shape == QUANTITY and not attribute.kind.startswith("dict("):
                 found[each.model].add(attribute.name)
     return found
 

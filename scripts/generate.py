@@ -30,7 +30,7 @@ def generate() -> dict[str, str]:
     return {
         "aioinformer/resources/catalog/rows.py": render_catalog(resources, discovery),
         "aioinformer/cache/objects/models/shapes.json": render_shapes(
-            introspection.shapes(), definitions.required_collections(types)
+            introspection.shapes(), definitions.required_collections(types), definitions.quantities(types)
         ),
         **render_exports(),
         **render_models(types, resources),

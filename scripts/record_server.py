@@ -4,7 +4,7 @@
     kubectl config use-context SOME-DISPOSABLE-CLUSTER   # with --runtime-config=api/all=true, to record everything
     python scripts/record_server.py
 
-The script writes three files in `aioinformer/testing/data/`:
+The script writes two files in `aioinformer/testing/data/`, and the first one in `aioinformer/resources/catalog/`:
 
 - `openapi-v3.xz`: the OpenAPI v3 documents, one per line, as `path<TAB>document`. They are compressed together because
   they share most of their text. The last two lines, `crd/namespaced` and `crd/cluster`, are the documents of a custom
@@ -14,7 +14,7 @@ The script writes three files in `aioinformer/testing/data/`:
 - `roles.json`: the default roles and bindings of a cluster, by resource, as the controller of aggregated roles has
   written them.
 
-The documents are part of Kubernetes (Apache License 2.0, The Kubernetes Authors), as `NOTICE` in the same folder
+The documents are part of Kubernetes (Apache License 2.0, The Kubernetes Authors), as `NOTICE` in both folders
 states. At the end, the script removes the two definitions that it has created on the server.
 """
 
@@ -29,7 +29,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-DATA = Path(__file__).resolve().parent.parent / "aioinformer" / "testing" / "data"
+PACKAGE = Path(__file__).resolve().parent.parent / "aioinformer"
+DATA = PACKAGE / "testing" / "data"
+CATALOG = PACKAGE / "resources" / "catalog"
 GROUP, VERSION = "standingroup.io", "v7"
 LEFT_OUT = ("openid/", ".well-known/", "version")
 #: The resources whose tables have columns of their own.
@@ -164,7 +166,7 @@ def render_columns(columns: dict[str, list[list[Any]]]) -> str:
 def main() -> None:
     DATA.mkdir(exist_ok=True)
     packed = lzma.compress(record_documents(), preset=9 | lzma.PRESET_EXTREME)
-    (DATA / "openapi-v3.xz").write_bytes(packed)
+    (CATALOG / "openapi-v3.xz").write_bytes(packed)
     proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True)
     try:
         assert proxy.stdout is not None

@@ -14,13 +14,16 @@ _MAP = re.compile(r"^dict\(str, (.+)\)$")
 
 
 def render_shapes(
-    models: Iterable[tuple[str, dict[str, str], dict[str, str]]], never_none: Mapping[str, set[str]]
+    models: Iterable[tuple[str, dict[str, str], dict[str, str]]],
+    never_none: Mapping[str, set[str]],
+    quantities: Mapping[str, set[str]],
 ) -> str:
     """Return the text of `shapes.json` in `aioinformer/cache/objects/models`; `shapes.py` there explains it.
 
     Args:
         models: name, attribute types and wire names of each model.
         never_none: the lists and maps of each model that the API requires.
+        quantities: the quantities of each model, and its lists of quantities.
     """
     lines = []
     for name, types, wire_names in models:
@@ -28,7 +31,8 @@ def render_shapes(
         for attribute, kind in types.items():
             wire = wire_names[attribute]
             mark = "!" if attribute in never_none.get(name, ()) else ""
-            shape[attribute] = _compact(kind) + mark + ("" if wire == _usual(attribute) else f" {wire}")
+            amount = "#" if attribute in quantities.get(name, ()) else ""
+            shape[attribute] = _compact(kind) + amount + mark + ("" if wire == _usual(attribute) else f" {wire}")
         lines.append(f"{json.dumps(name)}:{json.dumps(shape, separators=(',', ':'))}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

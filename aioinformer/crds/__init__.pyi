@@ -3,6 +3,8 @@ from aioinformer.crds.declaration import Column as Column
 from aioinformer.crds.declaration import CustomResource as CustomResource
 from aioinformer.crds.declaration import Scale as Scale
 from aioinformer.crds.declaration import custom_resource as custom_resource
+from aioinformer.crds.markers import INT32 as INT32
+from aioinformer.crds.markers import INT64 as INT64
 from aioinformer.crds.markers import KEEP_UNKNOWN as KEEP_UNKNOWN
 from aioinformer.crds.markers import LIST_ATOMIC as LIST_ATOMIC
 from aioinformer.crds.markers import LIST_SET as LIST_SET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -31,6 +31,7 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 #: Bytes that the server accepts.
 _LONGEST_WARNING: Final = 256
 _SELECTABLE: Final = ("string", "integer", "boolean")
+_APPROVED: Final = "api-approved.kubernetes.io"
 _COLUMN_TYPES: Final = (*_SELECTABLE, "number", "date")
 
 
@@ -42,12 +43,14 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True, rename={"path": "j
         path: of the value, ".spec.size"; `.metadata.creationTimestamp` for the age.
         description: what it shows.
         priority: 0 for always, greater for `-o wide` only.
+        format: a format of OpenAPI, such as "int32", "" for none.
     """
 
     name: str
     path: str
     description: str = ""
     priority: int = 0
+    format: str = ""
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -73,6 +76,9 @@ class CustomResource(Resource[T_co], frozen=True):
     columns: tuple[Column, ...] = ()
     scale: Scale | None = None
     selectable: tuple[str, ...] = ()
+    api_descriptions: bool = False
+    labels: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
     others: tuple[CustomResource[Any], ...] = ()
 
     def crd(self) -> dict[str, Any]:
@@ -86,7 +92,10 @@ class CustomResource(Resource[T_co], frozen=True):
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": self.group_resource},
+            "metadata": {
+                "name": self.group_resource,
+                **_filled({"labels": dict(self.labels), "annotations": dict(self.annotations)}),
+            },
             "spec": {
                 "group": self.group,
                 "names": {**names, **several},
@@ -102,7 +111,7 @@ class CustomResource(Resource[T_co], frozen=True):
             UsageError: as `crd`.
         """
         cls: Any = self.decoder
-        return structural(schema_of(cls), cls.__name__)
+        return structural(schema_of(cls), cls.__name__, self.api_descriptions)
 
 
 def custom_resource(
@@ -122,6 +131,9 @@ def custom_resource(
     columns: Sequence[Column] = (),
     scale: Scale | None = None,
     selectable: Sequence[str] = (),
+    api_descriptions: bool = False,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
     others: Iterable[CustomResource[Any]] = (),
 ) -> CustomResource[T]:
     """Return the resource of the objects of a class: `WIDGETS = custom_resource(Widget, "example.com", "v1")`.
@@ -146,6 +158,11 @@ def custom_resource(
         columns: of `kubectl get`. Their types are those of the fields.
         scale: the fields of the subresource `scale`.
         selectable: paths such as ".spec.colour", which field selectors may name.
+        api_descriptions: whether the definition describes the fields of types of the API, too. Those of a pod template
+            have 200 KB; etcd accepts objects of 1.5 MB, and an annotation of `kubectl apply`, 256 KiB.
+        labels: of the definition.
+        annotations: of the definition. A group below `k8s.io` or `kubernetes.io` needs
+            `api-approved.kubernetes.io`: the URL of the approval, or "unapproved, …" with the reason.
         others: the same resource in its other versions. The server does not convert between versions, and drops what
             the version of a request or of the storage does not have. So those that are served or stored must have the
             same fields of the same types, or preserve what they lack.
@@ -165,7 +182,12 @@ def custom_resource(
             raise OptionError(f'{option}: give a list of names, not the text "{several}"')
         for name in several:
             _check(option, _LABEL, name, "lower-case letters, digits and -")
-    switches = {"namespaced": namespaced, "served": served, "storage": storage}
+    switches = {
+        "namespaced": namespaced,
+        "served": served,
+        "storage": storage,
+        "api_descriptions": api_descriptions,
+    }
     for option, value in switches.items():
         if not isinstance(value, bool):
             raise OptionError(f"{option}: expected True or False, not {value!r}")
@@ -188,11 +210,33 @@ def custom_resource(
         columns=tuple(columns),
         scale=scale,
         selectable=tuple(selectable),
+        api_descriptions=api_descriptions,
+        labels=_texts("labels", labels),
+        annotations=_texts("annotations", annotations),
         others=tuple(others),
     )
+    _check_approval(found)
     _check_versions(found)
     declare_class(cls, found.api_version, kind, first=storage)
     return found
+
+
+def _texts(option: str, texts: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of labels or annotations."""
+    found: dict[Any, Any] = dict(texts or {})
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise OptionError(f"{option}: expected texts, not {name!r}: {value!r}")
+    return tuple(found.items())
+
+
+def _check_approval(found: CustomResource[Any]) -> None:
+    protected = f".{found.group}".endswith((".k8s.io", ".kubernetes.io"))
+    if protected and not dict(found.annotations).get(_APPROVED):
+        raise OptionError(
+            f"group: the server accepts definitions of {found.group}, a group of Kubernetes itself, with an approval "
+            f'only; use a group of your own, or give annotations={{"{_APPROVED}": "unapproved, …"}}'
+        )
 
 
 def _check_versions(found: CustomResource[Any]) -> None:

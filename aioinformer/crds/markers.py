@@ -34,6 +34,11 @@ MAP_ATOMIC: Final = Meta(extra_json_schema={MAP_TYPE: "atomic"})
 #: The server keeps fields that the class does not have.
 KEEP_UNKNOWN: Final = Meta(extra_json_schema={UNKNOWN: True})
 
+#: An integer of 32 bits, `Annotated[int, INT32]`: the server refuses others, the class does not.
+INT32: Final = Meta(extra_json_schema={"format": "int32"})
+#: An integer of 64 bits.
+INT64: Final = Meta(extra_json_schema={"format": "int64"})
+
 #: A number, or a text such as "25%".
 IntOrString: TypeAlias = int | str
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
+from aioinformer.crds.api_types import API_DESCRIPTION, OF_API
 from aioinformer.crds.markers import EMBEDDED, INT_OR_STRING, LIST_KEYS, LIST_TYPE, UNKNOWN, merged
-from aioinformer.crds.types import OF_API, PATTERNS, REFUSED, Schema
+from aioinformer.crds.types import PATTERNS, REFUSED, Schema
 from aioinformer.errors import UsageError
 
 #: What the API server adds itself.
@@ -57,13 +58,17 @@ class _Place(NamedTuple):
         return self._replace(path=f"{self.path}{part}")
 
 
-def structural(schema: Schema, root: str) -> Schema:
-    """Return the structural schema of the whole object, without what the server adds; `root` names its class.
+def structural(schema: Schema, root: str, api_descriptions: bool = False) -> Schema:
+    """Return the structural schema of the whole object, without what the server adds.
+
+    Args:
+        root: the name of the class.
+        api_descriptions: describe the fields of types of the API.
 
     Raises:
         UsageError: the server has no schema for a field; the message names class and field.
     """
-    converter = _Converter(schema.get("$defs", {}))
+    converter = _Converter(schema.get("$defs", {}), api_descriptions)
     whole = converter.resolved(schema)
     fields = {name: each for name, each in whole.get("properties", {}).items() if name not in _OWN_FIELDS}
     required = [name for name in whole.get("required", ()) if name not in _OWN_FIELDS]
@@ -71,8 +76,9 @@ def structural(schema: Schema, root: str) -> Schema:
 
 
 class _Converter:
-    def __init__(self, definitions: dict[str, Schema]) -> None:
+    def __init__(self, definitions: dict[str, Schema], api_descriptions: bool) -> None:
         self._definitions = definitions
+        self._api_descriptions = api_descriptions
         self._open: list[str] = []
 
     def resolved(self, schema: Schema) -> Schema:
@@ -113,6 +119,8 @@ class _Converter:
         if options:
             return self._union(options, _without(schema, "anyOf", "oneOf", "allOf"), place)
         found = _copied(schema)
+        if self._api_descriptions and API_DESCRIPTION in schema:
+            found.setdefault("description", schema[API_DESCRIPTION])
         _convert_scalars(found, schema, place)
         if found.get("type") == "object":
             self._object(found, schema, place)
@@ -238,11 +246,12 @@ def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
             raise place.refuse(_UNSAID_FORMATS[text])
         if pattern := PATTERNS.get(text):
             found.setdefault("pattern", pattern)
-        if text in _FORMATS:
+        if OF_API in schema:
             found["format"] = text
-            if OF_API not in schema:
-                # With a format, the server accepts any array as a string. Limits of arrays do not concern strings.
-                found |= {"minItems": 1, "maxItems": 0}
+        elif text in _FORMATS:
+            found["format"] = text
+            # With a format, the server accepts any array as a string. Limits of arrays do not concern strings.
+            found |= {"minItems": 1, "maxItems": 0}
     if schema.get("contentMediaType") == "application/json":
         raise place.refuse("a schema cannot say that a text is JSON; use str, or Any for any JSON")
     for exclusive, bound in _EXCLUSIVE.items():

@@ -18,6 +18,7 @@ from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.json_value import JSONValue
 from aioinformer.cache.objects.models.model import Model
 from aioinformer.cache.objects.whole_kinds import refused_kind
+from aioinformer.crds.api_types import api_definitions, schema_name
 from aioinformer.crds.descriptions import class_description, field_descriptions
 from aioinformer.crds.markers import INT_OR_STRING, class_markers, merged, with_markers
 from aioinformer.errors import UsageError
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 REFUSED: Final = "refused"
-#: Marks a text of an API type: its schema is that of the API, to which nothing is added.
-OF_API: Final = "ofApi"
 
 _CLOCK: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 _ZONE: Final = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
@@ -141,7 +140,6 @@ class _Reader:
     def __init__(self) -> None:
         self.definitions: dict[str, Schema] = {}
         self._names: dict[Any, str] = {}
-        self._is_of_api = False
 
     def read(self, described: types.Type) -> Schema:
         """Return the schema of a type."""
@@ -178,15 +176,26 @@ class _Reader:
             case types.CustomType():
                 return self._custom(described.cls)
         if (simple := _SIMPLE.get(type(described))) is not None:
-            return simple | ({OF_API: True} if self._is_of_api else {})
+            return dict(simple)
         name = getattr(getattr(described, "cls", None), "__name__", type(described).__name__)
         return {REFUSED: f"{name} has no schema; use an object, or Any for any JSON"}
 
     def _reference(self, described: Any) -> Schema:
+        if isinstance(described.cls, type) and issubclass(described.cls, Model):
+            return self._of_api(described.cls)
         if described.cls not in self._names:
             self._names[described.cls] = name = str(len(self._names))
             self.definitions[name] = self._object(described)
         return {"$ref": self._names[described.cls]}
+
+    def _of_api(self, cls: type[Model]) -> Schema:
+        name = schema_name(cls)
+        if not name:
+            text = f"the schema of {cls.__name__} is not known, because clusters do not serve its API by default"
+            return {REFUSED: f"{text}; write a class with the fields that you need"}
+        if name not in self.definitions:
+            self.definitions |= api_definitions(name)
+        return {"$ref": name}
 
     def _object(self, described: Any) -> Schema:
         cls = getattr(described.cls, "__origin__", described.cls)
@@ -194,11 +203,8 @@ class _Reader:
             return {REFUSED: f"{cls.__name__} is an array in JSON (array_like); make it an object"}
         texts = field_descriptions(cls)
         properties: dict[str, Schema] = {}
-        outside = self._is_of_api
         for field in described.fields:
-            self._is_of_api = issubclass(cls, Model)
             schema = self.read(field.type)
-            self._is_of_api = outside
             if text := texts.get(field.name):
                 schema = {"description": text, **schema}
             properties[field.encode_name] = schema if field.required else schema | _default(field)

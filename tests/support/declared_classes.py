@@ -15,6 +15,8 @@ import pydantic
 from msgspec import UNSET, Meta, UnsetType
 
 from aioinformer.crds import (
+    INT32,
+    INT64,
     KEEP_UNKNOWN,
     LIST_ATOMIC,
     LIST_SET,
@@ -170,9 +172,16 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "deep": (Deep, NEEDED),
     "pod-template": (core_v1.PodTemplateSpec, NEEDED),
     "whole-kind": (core_v1.EmbeddedConfigMap, NEEDED),
+    "int32": (Annotated[int, INT32], NEEDED),
+    "int64": (Annotated[int, INT64, Meta(ge=1)], NEEDED),
+    "volume": (core_v1.EmptyDirVolumeSource, NEEDED),
+    "probe": (core_v1.Probe | None, None),
     "label-selector": (meta_v1.LabelSelector | None, None),
     "conditions": (Annotated[tuple[meta_v1.Condition, ...], list_map("type")], ()),
 }
+
+#: Those with a type of the API.
+API_FIELDS = ("pod-template", "whole-kind", "volume", "probe", "label-selector", "conditions")
 
 
 def class_with(name: str) -> type[msgspec.Struct]:

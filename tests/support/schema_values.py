@@ -98,8 +98,12 @@ def _objects(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 SERVER_ACCEPTS = frozenset({"null", "integral"})
 
 
-def differences(schema: dict[str, Any], value: Any) -> set[str]:
-    """Return the documented reasons for which class and server may judge a value differently, by their short names."""
+def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set[str]:
+    """Return the documented reasons for which class and server may judge a value differently, by their short names.
+
+    Args:
+        of_api: whether there is a type of the API, whose required fields are checked by servers only.
+    """
     found = {"rule"} if "x-kubernetes-validations" in schema else set()
     if value is None:
         return found | (set() if schema.get("nullable") else {"null"})
@@ -107,7 +111,8 @@ def differences(schema: dict[str, Any], value: Any) -> set[str]:
     if isinstance(value, (int, float)) and schema.get("type") == "string" and "pattern" in schema:
         return found | {"text"}  # a class accepts a number as a decimal
     if isinstance(value, (int, float)) and numeric and not isinstance(value, bool):
-        if schema.get("type") != "number" and not -(2**63) <= value < 2**63:
+        limit = 2**31 if schema.get("format") == "int32" else 2**63
+        if schema.get("type") != "number" and not -limit <= value < limit:
             found.add("range")
         if isinstance(value, float) and schema.get("type") != "number":
             found.add("integral" if value.is_integer() else "api-map")
@@ -116,18 +121,22 @@ def differences(schema: dict[str, Any], value: Any) -> set[str]:
             found.add("pattern")
         if "pattern" in schema and schema.get("type") == "string":
             found.add("text")
+        if "pattern" in schema and "x-kubernetes-int-or-string" in schema:
+            found.add("quantity")
     elif isinstance(value, list) and schema.get("type") == "array":
         if "x-kubernetes-list-type" in schema:
             found.add("list")
         for item in value:
-            found |= differences(schema["items"], item)
+            found |= differences(schema["items"], item, of_api)
     elif isinstance(value, dict):
         if "x-kubernetes-embedded-resource" in schema:
             found.add("embedded")
         if "oneOf" in schema:
             found.add("union")
+        if of_api and set(schema.get("required", ())) - value.keys():
+            found.add("required")
         for name, item in value.items():
             inner = schema.get("properties", {}).get(name) or schema.get("additionalProperties")
             if inner is not None:
-                found |= differences(inner, item)
+                found |= differences(inner, item, of_api)
     return found

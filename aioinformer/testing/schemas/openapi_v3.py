@@ -1,8 +1,8 @@
 """`/openapi/v3` of the test server: an index, and one document for each group and version.
 
-The built-in documents are recorded from a real server, packed into one file, and read on first use. Those of custom
-resources are made from a recorded template, with names replaced, and from the structural schemas of the definitions, to
-which the server adds the fields of all objects.
+The built-in documents are those that the catalog has recorded from a real server. Those of custom resources are made
+from a recorded template, with names replaced, and from the structural schemas of the definitions, to which the server
+adds the fields of all objects.
 
 There is no protobuf form: a request that accepts only that is answered with 406. kubectl requests JSON. The `hash` in
 the URLs of the index identifies the content: an answer to a current URL may be cached forever, an outdated URL is
@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import lzma
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any
 
+from aioinformer.resources.catalog.openapi import REFERENCE, recorded_documents, schemas_of
 from aioinformer.testing.patches.strategic import PatchSchema
 
-_REF = "#/components/schemas/"
 _GVK = "x-kubernetes-group-version-kind"
 # Kinds of subresources, which are described in the document of another group.
 _SUBRESOURCE_KINDS = {"Eviction": "api/v1", "Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
@@ -62,7 +60,7 @@ def index(documents: Iterable[Document]) -> dict[str, Any]:
 @cache
 def builtin_documents() -> Mapping[str, Document]:
     """Return the documents of built-in kinds by path. The first call takes 50 ms."""
-    bodies = _recorded().items()
+    bodies = recorded_documents().items()
     return {path: Document.of(path, body) for path, body in bodies if not path.startswith("crd/")}
 
 
@@ -96,35 +94,21 @@ def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
     """Return what a strategic merge patch needs to know of a built-in kind; None for all others."""
     group, _, version = api_version.rpartition("/")
     wanted = {"group": group, "version": version, "kind": kind}
-    schemas = _schemas(f"apis/{api_version}" if group else f"api/{api_version}")
+    schemas = schemas_of(f"apis/{api_version}" if group else f"api/{api_version}")
     if kind in _SUBRESOURCE_KINDS:
-        schemas = _schemas(_SUBRESOURCE_KINDS[kind])
+        schemas = schemas_of(_SUBRESOURCE_KINDS[kind])
     for name, node in schemas.items():
         if wanted in node.get(_GVK, ()):
-            return PatchSchema.of(schemas, {"$ref": _REF + name})
+            return PatchSchema.of(schemas, {"$ref": REFERENCE + name})
     return None
 
 
 def custom_schema(schema: Mapping[str, Any]) -> PatchSchema:
     """Return the schema of a custom resource with the fields of all objects."""
-    schemas = json.loads(_recorded()["crd/namespaced"])["components"]["schemas"]
+    schemas = json.loads(recorded_documents()["crd/namespaced"])["components"]["schemas"]
     common_fields = schemas[f"{_reversed(_TEMPLATE_GROUP, _TEMPLATE_VERSION)}.Standinnamespacedkind"]["properties"]
     node = _published(schema, common_fields)
     return PatchSchema(schemas, node | {"properties": node.get("properties", {}) | common_fields}, "")
-
-
-@cache
-def _schemas(path: str) -> Mapping[str, Any]:
-    body = _recorded().get(path)
-    schemas: dict[str, Any] = json.loads(body)["components"].get("schemas", {}) if body else {}
-    return schemas
-
-
-@cache
-def _recorded() -> Mapping[str, bytes]:
-    packed = resources.files("aioinformer.testing").joinpath("data/openapi-v3.xz").read_bytes()
-    lines = (line.partition(b"\t") for line in lzma.decompress(packed).split(b"\n"))
-    return {path.decode(): body for path, _, body in lines}
 
 
 def _custom_document(spec: Mapping[str, Any], version: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +116,7 @@ def _custom_document(spec: Mapping[str, Any], version: Mapping[str, Any]) -> dic
     kind, plural = names["kind"], names["plural"]
     list_kind = names.get("listKind", f"{kind}List")
     template_kind = f"Standin{scope.lower()}kind"
-    text = _recorded()[f"crd/{scope.lower()}"].decode()
+    text = recorded_documents()[f"crd/{scope.lower()}"].decode()
     # From the longest to the shortest name, as the version occurs inside of longer names.
     for old, new in (
         (f"{template_kind}List", list_kind),

@@ -23,11 +23,25 @@ from hypothesis import HealthCheck, Phase, given, settings
 from aioinformer import Client, connect, load_manifests
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.encoding import encoded
+from aioinformer.cache.objects.models.model import Model
 from aioinformer.cli.controllers.manifest import to_yaml
 from aioinformer.client import ApplyFailed
 from aioinformer.crds import Column, CustomResource, Scale, custom_resource
 from aioinformer.errors import DecodeError, Invalid
+from aioinformer.models import (
+    ObjectMeta,
+    apiregistration_v1,
+    apps_v1,
+    autoscaling_v2,
+    batch_v1,
+    core_v1,
+    meta_v1,
+    networking_v1,
+    policy_v1,
+    rbac_v1,
+)
 from tests.support.declared_classes import (
+    API_FIELDS,
     FIELDS,
     MODEL_FIELDS,
     OldWebsite,
@@ -114,7 +128,9 @@ async def test_class_and_server_judge_objects_alike(
 
 
 def judge_objects(cluster: RealCluster, resource: CustomResource[Any]) -> None:
-    schema, objects = resource.schema(), ObjectType[Any](resource)
+    schema = resource.schema()
+    objects = ObjectType[Any](resource)
+    of_api = resource.kind in {class_with(name).__name__ for name in API_FIELDS}
     authority = ssl.create_default_context(cafile=str(cluster.directory / "pki" / "ca.crt"))
     address = urlsplit(cluster.address("server"))
     headers = {"Authorization": f"Bearer {cluster.address('adminToken')}", "Content-Type": "application/json"}
@@ -156,7 +172,7 @@ def judge_objects(cluster: RealCluster, resource: CustomResource[Any]) -> None:
             by_class = is_accepted(json.dumps(body).encode())
             status, answer = create(json.dumps({**body, "metadata": {"name": "judged"}}).encode())
             if by_class is not (status == 201) and not (by_class and resource in MODELS):  # pydantic converts
-                reasons = differences(schema, value)
+                reasons = differences(schema, value, of_api)
                 assert reasons & SERVER_ACCEPTS if status == 201 else reasons - SERVER_ACCEPTS, (value, answer)
             assert status != 201 or is_accepted(answer) or is_known_network(value, resource), (value, answer)
             if status == 201 and resource in MODELS and is_accepted(answer):
@@ -225,3 +241,130 @@ async def test_all_manifests_are_applied_in_one_call(cluster: RealCluster) -> No
         with pytest.raises(ApplyFailed) as caught:
             await client.apply_all([{**website, "spec": {"replicas": -1}}])
         assert isinstance(caught.value.report.failed[0].error, Invalid)
+
+
+MODULES = (
+    apiregistration_v1,
+    apps_v1,
+    autoscaling_v2,
+    batch_v1,
+    core_v1,
+    meta_v1,
+    networking_v1,
+    policy_v1,
+    rbac_v1,
+)
+
+
+async def test_server_accepts_a_definition_with_each_type_of_the_api(operator: Operator) -> None:
+    accepted = 0
+    for module in MODULES:
+        fields = [(name, each) for name in dir(module) if is_part(each := getattr(module, name))]
+        spec = msgspec.defstruct("Spec", fields)
+        resource = custom_resource(msgspec.defstruct("All", [("spec", spec)]), GROUP, "v1", plural="all")
+        status, answer = await operator.request("POST", f"{CRDS}?dryRun=All", resource.crd())
+        assert status == 201, (module, answer.get("message"))
+        accepted += len(fields)
+    assert accepted > 300
+
+
+def is_part(value: Any) -> bool:
+    """Return whether it is a type of attributes that a definition can have."""
+    is_unserved = value is meta_v1.GroupResource
+    return isinstance(value, type) and issubclass(value, Model) and not is_unserved
+
+
+class CronSpec(msgspec.Struct, frozen=True):
+    template: core_v1.PodTemplateSpec
+    resources: core_v1.ResourceRequirements | None = None
+    cache: core_v1.EmptyDirVolumeSource | None = None
+
+
+class Cron(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: CronSpec
+
+
+CRONS = custom_resource(Cron, f"pods.{GROUP}", "v1")
+CONTAINER = {"name": "main", "image": "nginx"}
+
+
+def cron(name: str, *, containers: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:
+    """Return an object of `CRONS`."""
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers or [CONTAINER]}}
+    return {
+        "apiVersion": CRONS.api_version,
+        "kind": CRONS.kind,
+        "metadata": {"name": name},
+        "spec": {"template": template, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "body"),
+    [
+        ("spec.template.spec.containers[0].name", cron("nameless", containers=[{"image": "nginx"}])),
+        ("spec.template.spec.containers[1]", cron("twice", containers=[CONTAINER, CONTAINER])),
+        (
+            "spec.template.spec.containers[0].livenessProbe.httpGet.port",
+            cron("probed", containers=[CONTAINER | {"livenessProbe": {"httpGet": {"port": True}}}]),
+        ),
+        ("spec.resources.limits.cpu", cron("limited", resources={"limits": {"cpu": "many"}})),
+        ("spec.cache.sizeLimit", cron("sized", cache={"sizeLimit": "large"})),
+        (
+            "spec.template.spec.containers[0].ports[0].containerPort",
+            cron("ported", containers=[CONTAINER | {"ports": [{"containerPort": 2**31}]}]),
+        ),
+    ],
+)
+async def test_fields_of_the_api_are_checked_as_the_api_does(
+    operator: Operator, field: str, body: dict[str, Any]
+) -> None:
+    await served_crons(operator)
+    status, answer = await operator.request("POST", f"{CRONS.path('default')}?dryRun=All", body)
+    assert status == 422
+    assert field in answer["message"]
+
+
+async def test_quantities_and_ports_may_be_numbers(operator: Operator, cluster: RealCluster) -> None:
+    await served_crons(operator)
+    ports = [{"containerPort": 80, "protocol": each} for each in ("TCP", "UDP")]
+    probe = {"httpGet": {"port": "http"}}
+    container = CONTAINER | {"ports": ports, "livenessProbe": probe, "readinessProbe": {"tcpSocket": {"port": 80}}}
+    body = cron("numbers", containers=[container], resources={"limits": {"cpu": 2}}, cache={"sizeLimit": 1024})
+    status, answer = await operator.request("POST", CRONS.path("default"), body)
+    assert status == 201, answer
+    assert answer["spec"]["template"]["metadata"] == {"labels": {"app": "numbers"}}
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        crons = Client(connection).resource(CRONS)
+        found = await crons.get("default/numbers")
+    assert found.spec.cache is not None
+    assert found.spec.cache.size_limit == "1024"
+
+
+async def test_two_managers_apply_two_containers_of_a_template(operator: Operator, cluster: RealCluster) -> None:
+    await served_crons(operator)
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        crons = Client(connection).resource(CRONS)
+        first = cron("shared", containers=[CONTAINER])
+        second = cron("shared", containers=[{"name": "sidecar", "image": "proxy"}])
+        for manager, body in (("first", first), ("second", second), ("first", first)):
+            body["metadata"]["namespace"] = "default"
+            body["spec"]["template"].pop("metadata", None)
+            await crons.apply(body, field_manager=manager)
+        found = await crons.get("default/shared")
+    assert found.spec.template.spec is not None
+    images = {each.name: each.image for each in found.spec.template.spec.containers}
+    assert images == {"main": "nginx", "sidecar": "proxy"}
+
+
+async def served_crons(operator: Operator) -> None:
+    """Create the definition of `CRONS` if it is not there, and wait until it is served."""
+    status, _ = await operator.request("GET", f"{CRDS}/{CRONS.group_resource}")
+    if status == 404:
+        await established(operator, CRONS)
+    for _ in range(600):
+        if (await operator.request("GET", CRONS.path("default")))[0] == 200:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the server does not serve it")

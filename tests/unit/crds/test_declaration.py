@@ -34,6 +34,24 @@ def test_declaration_is_a_resource_with_its_class_as_decoder() -> None:
     assert {websites: 1}[custom_resource(Website, "example.com", "v1", short_names=["web"])] == 1
 
 
+def test_definition_has_labels_and_annotations() -> None:
+    body = declared(labels={"app": "web"}, annotations={"example.com/owner": "a team"})
+    assert body["metadata"]["labels"] == {"app": "web"}
+    assert body["metadata"]["annotations"] == {"example.com/owner": "a team"}
+
+
+def test_group_of_kubernetes_needs_an_approval() -> None:
+    with pytest.raises(OptionError, match=r"web\.k8s\.io.*api-approved\.kubernetes\.io"):
+        custom_resource(Website, "web.k8s.io", "v1")
+    approved = {"api-approved.kubernetes.io": "unapproved, an experiment"}
+    assert custom_resource(Website, "web.k8s.io", "v1", annotations=approved).crd()["metadata"]["annotations"]
+
+
+def test_labels_are_texts() -> None:
+    with pytest.raises(OptionError, match="labels: expected texts, not 'tier': 1"):
+        declared(labels={"tier": 1})
+
+
 @pytest.mark.parametrize(
     ("kind", "plural"), [("Policy", "policies"), ("Proxy", "proxies"), ("Box", "boxes"), ("Key", "keys")]
 )

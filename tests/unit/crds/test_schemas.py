@@ -18,7 +18,7 @@ from aioinformer.client.changes.patches import document_of
 from aioinformer.crds import LIST_SET, custom_resource, list_map, rule, rules
 from aioinformer.crds.structural import find
 from aioinformer.errors import DecodeError
-from aioinformer.models import apiextensions_v1, batch_v1, core_v1
+from aioinformer.models import apiextensions_v1, batch_v1, certificates_v1beta1, core_v1, resource_v1
 from aioinformer.testing import ApiServer
 from tests.support.declared_classes import FIELDS, MODEL_FIELDS, Pet, Tenant, Website, class_with, model_with
 from tests.support.schema_values import values
@@ -132,6 +132,55 @@ def test_pydantic_fields_have_constraints_rules_and_json_names() -> None:
     assert spec["properties"]["names"]["x-kubernetes-list-type"] == "set"
     assert spec["properties"]["animal"]["required"] == ["kind"]
     assert spec["required"] == ["animal", "size"]
+
+
+def test_type_of_the_api_has_the_schema_of_the_server() -> None:
+    template = schema_with(core_v1.PodTemplateSpec)
+    containers = template["properties"]["spec"]["properties"]["containers"]
+    assert (containers["x-kubernetes-list-type"], containers["x-kubernetes-list-map-keys"]) == ("map", ["name"])
+    container = containers["items"]
+    assert container["required"] == ["name"]
+    assert container["properties"]["name"] == {"type": "string"}
+    ports = container["properties"]["ports"]
+    assert ports["x-kubernetes-list-map-keys"] == ["containerPort", "protocol"]
+    assert ports["items"]["properties"]["protocol"] == {"type": "string", "default": "TCP"}
+    assert ports["items"]["properties"]["containerPort"] == {"type": "integer", "format": "int32"}
+    probe = container["properties"]["livenessProbe"]["properties"]
+    assert probe["httpGet"]["properties"]["port"] == {"x-kubernetes-int-or-string": True}
+    limit = container["properties"]["resources"]["properties"]["limits"]["additionalProperties"]
+    assert limit["x-kubernetes-int-or-string"]
+    assert "pattern" in limit
+    assert "default" not in container["properties"]["resources"]
+
+
+@pytest.mark.parametrize("annotation", [core_v1.Probe, core_v1.Probe | None])
+def test_pydantic_and_msgspec_have_one_schema_of_a_type_of_the_api(annotation: Any) -> None:
+    model = pydantic.create_model("Spec", value=(annotation, ...))
+    found = custom_resource(model, "example.com", "v1").schema()["properties"]["value"]
+    assert found == schema_with(annotation)
+
+
+def test_fields_of_the_api_are_described_on_request() -> None:
+    cls = msgspec.defstruct("Spec", [("probe", core_v1.Probe), ("own", str)], module=__name__)
+    plain = custom_resource(cls, "example.com", "v1")
+    described = custom_resource(cls, "example.com", "v1", api_descriptions=True)
+    assert "description" not in str(plain.schema())
+    probe = described.schema()["properties"]["probe"]
+    assert probe["description"].startswith("Probe describes a health check")
+    assert "description" in probe["properties"]["httpGet"]["properties"]["port"]
+
+
+def test_type_of_an_api_that_is_not_served_by_default_is_refused() -> None:
+    assert "Spec.value: the schema of ClusterTrustBundleSpec is not known" in refused(
+        certificates_v1beta1.ClusterTrustBundleSpec
+    )
+
+
+def test_quantity_of_the_api_is_text_also_if_it_is_sent_as_an_integer() -> None:
+    volume = msgspec.json.decode(b'{"sizeLimit": 1024}', type=core_v1.EmptyDirVolumeSource)
+    assert volume.size_limit == "1024"
+    policy = msgspec.json.decode(b'{"validValues": [1, "2Gi"]}', type=resource_v1.CapacityRequestPolicy)
+    assert policy.valid_values == ("1", "2Gi")
 
 
 def test_dataclass_defaults_and_required_fields() -> None:

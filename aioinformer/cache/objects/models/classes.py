@@ -10,6 +10,9 @@ property that decodes it.
 A list or map that the API requires is never None: if the server sends null, as it does for some that are empty, it is
 empty.
 
+A quantity is text. The server sends no other in built-in kinds. In a custom resource, it may also be an integer, which
+becomes text.
+
 `struct_for` returns a class once msgspec's description of it is complete (see `building`).
 
 Two rules about memory: classes for whole objects support weak references, by which records remember decoded bodies. The
@@ -47,6 +50,8 @@ _SCALARS: dict[str, Any] = {
 }
 #: What required lists and maps are if the server sends none, or null.
 _EMPTY: dict[str, Any] = {"[": (), "{": FrozenDict()}
+#: The types of quantities, by the file's notation.
+_QUANTITIES: dict[str, Any] = {"str": str | int | None, "[str]": tuple[str | int | None, ...] | None}
 _LATE = {("V1ManagedFieldsEntry", "fields_v1")}
 
 #: Complete classes.
@@ -106,10 +111,12 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     renamed = {}
     methods: dict[str, Any] = {}
     empty = {each.name: _EMPTY[each.notation[0]] for each in attributes if each.never_none}
-    if empty:
-        methods["__post_init__"] = _replace_nulls(empty)
+    quantities = [each.name for each in attributes if each.quantity]
+    if empty or quantities:
+        methods["__post_init__"] = _amended(empty, quantities)
     for attribute in attributes:
-        field, annotation = attribute.name, _annotation(attribute.notation, outer)
+        field = attribute.name
+        annotation = _QUANTITIES[attribute.notation] if attribute.quantity else _annotation(attribute.notation, outer)
         if field.startswith("_"):  # "from" is a keyword; `_from` is its name in the client library
             field = f"{field[1:]}_"
             methods[attribute.name] = property(attrgetter(field), doc=f"The same as `{field}`.")
@@ -147,13 +154,21 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     return made_model
 
 
-def _replace_nulls(empty: dict[str, Any]) -> Callable[[Model], None]:
-    def replace(model: Model) -> None:
+def _amended(empty: dict[str, Any], quantities: list[str]) -> Callable[[Model], None]:
+    """Return a `__post_init__` that replaces nulls by what is empty, and integers of quantities by text."""
+
+    def amend(model: Model) -> None:
         for field, value in empty.items():
             if getattr(model, field) is None:
                 force_setattr(model, field, value)
+        for field in quantities:
+            quantity = getattr(model, field)
+            if isinstance(quantity, int):
+                force_setattr(model, field, str(quantity))
+            elif isinstance(quantity, tuple):
+                force_setattr(model, field, tuple(None if each is None else str(each) for each in quantity))
 
-    return replace
+    return amend
 
 
 def _decode_late(field: str, model: Model) -> Any:

@@ -1,8 +1,8 @@
 """The shapes of kubernetes_asyncio's models, from a generated file: attributes, their types and their JSON names.
 
 For each attribute, the file has the type: the name of a scalar or of a model, in brackets for a list (`[V1Container]`),
-in braces for a map from strings (`{str}`). A list or map that the API requires is marked with `!`. If the JSON name is
-not the attribute in camel case, it follows after a space. Shapes are decoded on demand.
+in braces for a map from strings (`{str}`). A list or map that the API requires is marked with `!`, a quantity with `#`.
+If the JSON name is not the attribute in camel case, it follows after a space. Shapes are decoded on demand.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Attribute(NamedTuple):
         type: in kubernetes_asyncio's notation, `list[V1Container]`, `dict(str, str)`.
         notation: the type in the file's notation.
         never_none: whether it is a list or map that the API requires. Servers may send null for an empty one.
+        quantity: whether it is a quantity, or a list of them. In custom resources, it may be an integer.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Attribute(NamedTuple):
     type: str
     notation: str
     never_none: bool = False
+    quantity: bool = False
 
 
 @cache
@@ -63,8 +65,12 @@ def attributes_of(model: str) -> list[Attribute]:
     attributes = []
     for name, text in _decode_shape(_shapes()[model]).items():
         notation, _, wire = text.partition(" ")
-        never_none, notation = notation.endswith("!"), notation.removesuffix("!")
-        attributes.append(Attribute(name, wire or _camel_case(name), _spelt_out(notation), notation, never_none))
+        never_none = notation.endswith("!")
+        notation = notation.removesuffix("!")
+        quantity = notation.endswith("#")
+        notation = notation.removesuffix("#")
+        wire = wire or _camel_case(name)
+        attributes.append(Attribute(name, wire, _spelt_out(notation), notation, never_none, quantity))
     return attributes
 
 
