@@ -8,17 +8,23 @@ import sys
 import threading
 import traceback
 from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from aioinformer import DynamicInformers, HttpTransport, LeaderElectionOptions, SharedInformerFactory
+from aioinformer.cache.expiration_store import ttl_store
+from aioinformer.concurrency import discard
 from aioinformer.controller import Controller, LeaderElection, Manager, Request, Retry, TerminalError, Watch
 from aioinformer.errors import DecodeError
 from aioinformer.leaderelection import LeadershipLost
 from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.resources.field_selectors import parse_field_selector
+from aioinformer.resources.selectors import parse_label_selector
 from aioinformer.ring import ControllerRing
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.workqueue import WorkQueue
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from aioinformer import SharedIndexInformer
+    from aioinformer.resources.label_selectors import LabelSelector
     from aioinformer.testing import ApiServer
 
 SHORT = LeaderElectionOptions(lease_duration=3, renew_deadline=2.0, retry_period=0.05)
@@ -263,3 +270,77 @@ async def test_threads_read_informers_and_queues_while_they_change(server: ApiSe
         queue.shut_down()
         await worker
     readers.check()
+
+
+@pytest.mark.parametrize("ttl", [1e-6, 1e-4, 0.0])
+async def test_threads_use_a_store_whose_entries_expire(ttl: float) -> None:
+    store = ttl_store(ttl)
+    objects = [{"metadata": {"name": f"m{number}", "namespace": "n"}} for number in range(50)]
+
+    def change() -> None:
+        for obj in objects:
+            store.add(obj)
+        store.update(objects[0])
+        store.delete(objects[1])
+
+    def read() -> None:
+        for key in store.list_keys():
+            assert store.get_by_key(key) in (None, *objects)
+        assert len(store.list()) <= len(objects)
+        assert len(store) <= len(objects)
+
+    readers = Readers()
+    readers.add("add(), update(), delete()", change)
+    readers.add("list_keys(), get_by_key(), list(), len()", read)
+    readers.add("replace()", lambda: store.replace(objects[:20]))
+    with readers.reading():
+        await asyncio.sleep(SECONDS / 3)
+    readers.check()
+
+
+def add_readers_of_selectors(readers: Readers) -> None:
+    """Let the threads use the same selectors, and make new ones, which compute their parts at the first use."""
+    text = "app=web,tier in (a,b),age>3,!old"
+    selector, fields = parse_label_selector(text), parse_field_selector("metadata.name=m1,status.phase!=Done")
+    labels = {"app": "web", "tier": "b", "age": "4"}
+    fresh: dict[str, LabelSelector] = {}
+
+    def match(selector: LabelSelector) -> None:
+        assert selector.matches(labels)
+        assert not selector.matches({**labels, "old": ""})
+        assert (str(selector), hash(selector)) == (str(parse_label_selector(text)), hash(parse_label_selector(text)))
+
+    def match_fresh() -> None:
+        fresh["last"] = parse_label_selector(text)
+        match(fresh["last"])
+
+    def match_fields() -> None:
+        assert fields.matches({"metadata.name": "m1", "status.phase": "Running"}.__getitem__)
+        assert fields == parse_field_selector(str(fields))
+
+    readers.add("selector of all threads", lambda: match(selector))
+    readers.add("selector of a moment", match_fresh)
+    readers.add("selector of fields", match_fields)
+
+
+async def test_threads_use_selectors_and_discard() -> None:
+    loop, left = asyncio.get_running_loop(), WeakSet[Config]()
+    readers, discarded = Readers(), count()
+    add_readers_of_selectors(readers)
+
+    def discard_some() -> None:
+        if next(discarded) % 20 == 0:  # the loop frees what the threads make
+            items = {str(number): Config() for number in range(100)}
+            left.update(items.values())
+            discard(loop, items)
+
+    readers.add("discard()", discard_some)
+    with readers.reading():
+        await asyncio.sleep(SECONDS / 2)
+    readers.check()
+    while left:  # noqa: ASYNC110 - the loop frees a slice in each turn
+        await asyncio.sleep(0)
+
+
+class Config:
+    """Something that a cache has had."""
