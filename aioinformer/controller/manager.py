@@ -83,6 +83,8 @@ class Manager(Admitting):
         webhooks: where the functions of `validate` and `default` are served; None for no server. In a dry run, none is.
         dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election, so
             it may run beside the leader. It cannot prevent calls of your code to other systems: see `Request.dry_run`.
+        show_values: the log of a dry run has the values of the fields that a write would change, except those of
+            Secrets. Otherwise, it names the fields.
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only in tests, for
             which the pytest plugin of this package sets it, in their process.
 
@@ -103,7 +105,7 @@ class Manager(Admitting):
         recorder: records Events instead of the manager's own; not in a dry run, unless you call it yourself.
 
     Attributes:
-        name, client, namespaces, leader_election, ring, dry_run, grace, restart: as given.
+        name, client, namespaces, leader_election, ring, dry_run, show_values, grace, restart: as given.
         admission: the functions that `validate` and `default` declare; an ASGI application, too.
 
     Raises:
@@ -126,6 +128,7 @@ class Manager(Admitting):
         debug_port: int | None = None,
         webhooks: WebhookServer | None = None,
         dry_run: bool = False,
+        show_values: bool = False,
         strict_writes: bool | None = None,
         grace: float = 10.0,
         restart: Restart = Restart(),  # noqa: B008 - immutable
@@ -151,6 +154,7 @@ class Manager(Admitting):
         self.debug_port = debug_port
         self.webhooks = webhooks
         self.dry_run = dry_run
+        self.show_values = show_values
         self.strict_writes = strict_writes
         self.grace = grace
         self.restart = restart

@@ -151,6 +151,7 @@ def dashboards(output: Path) -> None:
     is_flag=True,
     help="Log writes as diffs, and Events, and do not send them. No leader election. Your calls elsewhere do run.",
 )
+@click.option("--show-values", is_flag=True, help="The diffs of a dry run have values; of Secrets, none.")
 def run(
     manager: str,
     namespaces: tuple[str, ...],
@@ -162,6 +163,7 @@ def run(
     log_format: str,
     log_level: str,
     dry_run: bool,
+    show_values: bool,
     **server: Any,
 ) -> None:
     """Run a manager of controllers until SIGTERM or SIGINT. A second signal ends it at once.
@@ -172,7 +174,7 @@ def run(
     \b
     Examples:
       aioinformer run widgets:manager
-      aioinformer run widgets:manager -n shop --dry-run
+      aioinformer run widgets:manager -n shop --dry-run --show-values
       aioinformer run widgets:manager --health-port 8080 --log-format json --log-level warning
       aioinformer run widgets:manager --debug-port 8081
 
@@ -191,6 +193,9 @@ def run(
     loaded = load_manager(manager, namespaces)
     options = ServerOptions(**server)
     loaded.dry_run = loaded.dry_run or dry_run
+    if show_values and not loaded.dry_run:
+        raise click.UsageError("--show-values needs --dry-run: no other log has values")
+    loaded.show_values = loaded.show_values or show_values
     if health_port is not None:
         loaded.health_port = health_port
     if debug_port is not None:

@@ -72,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     health_host: str
     debug_port: int | None
     dry_run: bool
+    show_values: bool
     strict_writes: bool | None
     grace: float
     restart: Restart

@@ -67,7 +67,12 @@ class Supervised:
         self.ended = False
         strict = defaults.strict_writes if settings.strict_writes is None else settings.strict_writes
         policy = WritePolicy(
-            controller.writes, status_of=controller.resource, strict=strict, dry_run=settings.dry_run, log=_log
+            controller.writes,
+            status_of=controller.resource,
+            strict=strict,
+            dry_run=settings.dry_run,
+            show_values=settings.show_values,
+            log=_log,
         )
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
         self.active = self._new()

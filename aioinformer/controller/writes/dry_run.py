@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -44,7 +45,12 @@ class Pretended(NamedTuple):
 
 
 async def pretend(
-    target: Target, request: HttpRequest, cached: Record | None, live: Callable[[HttpRequest], Awaitable[bytes]]
+    target: Target,
+    request: HttpRequest,
+    cached: Record | None,
+    live: Callable[[HttpRequest], Awaitable[bytes]],
+    *,
+    values: bool = False,
 ) -> Pretended:
     """Return a plausible answer to a write that is not sent; nothing is defaulted, validated or refused.
 
@@ -52,19 +58,21 @@ async def pretend(
     all of which are merged as by RFC 7386; the unchanged object after a JSON patch; otherwise a Status.
 
     `cached` is None if there is no cached object. `live` sends a read, for a patch or a replacement of what is not
-    cached, or only in part.
+    cached, or only in part. The lines name the members that change; with `values`, they have the former and the new
+    value of each, except those of Secrets.
 
     Raises:
         ApiNotFound: a patch names an object that does not exist.
         AioinformerError: the object cannot be read.
     """
     is_secret = target.plural == "secrets" and not target.group
+    shown = partial(_lines_with_values, secret=is_secret) if values else _lines
     known = _decode(cached.json) if cached is not None else {}
     body: Any = msgspec.json.decode(request.body) if request.body else {}
     if not request.body or request.method == "DELETE" or (request.method == "POST" and target.subresource):
         details = {"name": target.name, "uid": known.get("metadata", {}).get("uid", "")}
         answer = {"apiVersion": "v1", "kind": "Status", "status": "Success", "details": details}
-        return Pretended(_encode(answer), _lines(_ABSENT, body or _ABSENT, secret=is_secret))
+        return Pretended(_encode(answer), shown(_ABSENT, body or _ABSENT))
     kind = request.headers.get("Content-Type", "") if request.method == "PATCH" else ""
     if request.method != "POST" and (cached is None or not cached.is_whole or target.subresource not in ("", "status")):
         headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
@@ -77,14 +85,26 @@ async def pretend(
             if kind:
                 raise
     if kind == PATCHES["json"]:
-        lines = [f"* {each.get('op')} {each.get('path')}{_value_of(each, secret=is_secret)}" for each in body]
+        lines = []
+        for each in body:
+            rest = _rest_of(each, values=values, secret=is_secret)
+            lines.append(f"* {each.get('op')} {each.get('path')}{rest}")
         return Pretended(_encode(_identified(known, target)), _bounded(lines))
     made = _decode(changed(_encode(known), body)) if kind else body
-    return Pretended(_encode(_identified(made, target)), _lines(known or _ABSENT, made, secret=is_secret))
+    return Pretended(_encode(_identified(made, target)), shown(known or _ABSENT, made))
 
 
-def _lines(old: Any, new: Any, *, secret: bool) -> list[str]:
-    """Return a line for each member that a write removes (-) or sets (+)."""
+def _lines(old: Any, new: Any) -> list[str]:
+    """Return a line for each member that a write removes (-), adds (+) or changes (~)."""
+    lines = []
+    for path, before, after in _changes(old, new, ""):
+        sign = "+" if before is _ABSENT else "-" if after is _ABSENT else "~"
+        lines.append(f"{sign} {path}")
+    return _bounded(lines)
+
+
+def _lines_with_values(old: Any, new: Any, *, secret: bool) -> list[str]:
+    """Return a line for each member that a write removes (-) or sets (+), with the value."""
     lines = []
     for path, before, after in _changes(old, new, ""):
         hidden = path == _LAST_APPLIED or (secret and path.startswith(("data", "stringData")))
@@ -118,10 +138,12 @@ def _joined(path: str, name: str) -> str:
     return f"{path}{'.' if path and not step.startswith('[') else ''}{step}"
 
 
-def _value_of(operation: dict[str, Any], *, secret: bool) -> str:
-    """Return the value of an operation of a JSON patch, for the log."""
-    if "value" not in operation:
-        return f" from {operation['from']}" if "from" in operation else ""
+def _rest_of(operation: dict[str, Any], *, values: bool, secret: bool) -> str:
+    """Return what follows the path of an operation of a JSON patch, for the log."""
+    if "from" in operation:
+        return f" from {operation['from']}"
+    if not values or "value" not in operation:
+        return ""
     return f": {_REDACTED if secret else _encode(operation['value']).decode()}"
 
 

@@ -57,11 +57,12 @@ class WritePolicy:
             it; None for all of them.
         strict: an undeclared write raises. Otherwise it is sent, and a warning is logged for each resource and verb.
         dry_run: writes are logged, and not sent.
+        show_values: the log of a dry run has the values of members, except those of Secrets.
         fence: called right before each attempt of a write, repetitions included, and when its bytes leave; see `Fence`.
         log: for warnings, and for the writes of a dry run, unless a client has its own.
 
     Attributes:
-        dry_run, fence, log: as given.
+        dry_run, show_values, fence, log: as given.
 
     Raises:
         OptionError: there is no such verb.
@@ -74,10 +75,12 @@ class WritePolicy:
         status_of: Resource[Any] | None = None,
         strict: bool = False,
         dry_run: bool = False,
+        show_values: bool = False,
         fence: Fence | None = None,
         log: Log | None = None,
     ) -> None:
         self.dry_run = dry_run
+        self.show_values = show_values
         self.fence = fence
         self.log: Log = log or get_logger("aioinformer.controller")
         self._status_of = None if status_of is None else (status_of.group, status_of.plural)
@@ -207,10 +210,13 @@ class RecordingSender(Sender):
             return None
 
     async def _pretend(self, target: Target, request: HttpRequest) -> bytes:
-        selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))
+        values = self._policy.show_values
+        selectors = [(name, value) for name, value in request.query if name.endswith("Selector")]
+        selected = "".join(f" with {name} {value}" if values else f" with a {name}" for name, value in selectors)
         what = f"dry run: {target}{selected} is not sent"
         try:
-            answer, lines = await pretend(target, request, self._cached(target), self._exchange_once)
+            cached = self._cached(target)
+            answer, lines = await pretend(target, request, cached, self._exchange_once, values=values)
         except ApiError as error:
             self._log.info("%s, and would fail: %s", what, error)
             raise

@@ -368,6 +368,17 @@ async def test_dry_run_writes_nothing(shell: Shell, server: ApiServer, kubeconfi
     assert finished.code == 0
     assert "data" not in server.get("configmaps", "one", "shop")
     assert not server.list("leases", "ops")
+    assert "  + data.seen\n" in finished.stderr
+
+
+async def test_dry_run_shows_values_on_request(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    refused = await shell.run("run", "program:manager", "--kubeconfig", kubeconfig, "--show-values")
+    assert refused.code == 2
+    assert "--show-values needs --dry-run" in refused.stderr
+    options = "--kubeconfig", kubeconfig, "--dry-run", "--show-values"
+    command = await shell.start("run", "program:manager", *options)
+    await command.says('  + data.seen: "')
+    assert (await command.finish(signal.SIGTERM)).code == 0
 
 
 async def test_no_cluster_is_an_error(shell: Shell) -> None:

@@ -300,7 +300,7 @@ async def test_dry_run_cleans_nothing_up(ending: Bench, caplog: pytest.LogCaptur
     assert f"widgets default/new: dry run: the finalizer {CLEANUP} is not added" in caplog.text
     assert "dry run: event Normal Made about Widget default/new is not sent: it is there" in lines
     changes = [each.partition(":   ")[2] for each in lines if each.startswith("widgets default/new:   ")]
-    assert {'+ status.conditions.0.type: "Ready"', "+ status.size: 3"} <= set(changes)
+    assert {"+ status.conditions.0.type", "+ status.size"} <= set(changes)
 
 
 # The status.

@@ -233,6 +233,33 @@ async def test_controllers_show_no_values(collected: Collected) -> None:
     assert collected.leaks() == []
 
 
+async def test_dry_runs_show_no_values(collected: Collected) -> None:
+    async with ApiServer() as server:
+        server.create("configmaps", config_map("a"))
+        manager = Manager("shop", client=server.url, grace=0.0, dry_run=True)
+        ran = asyncio.Event()
+
+        @manager.controller(core_v1.CONFIG_MAPS)
+        async def maps(request: Request[Any]) -> None:
+            mine = request.client.core.v1.configmaps
+            key = str(request.key)
+            await mine.patch(key, {"data": {"text": f"{MARK}-1"}})
+            await mine.patch(key, [{"op": "replace", "path": "/data/text", "value": f"{MARK}-2"}], "json")
+            await mine.apply({"apiVersion": "v1", "kind": "ConfigMap", **config_map("b", 7)})
+            await mine.replace(evolve(await mine.get(key), {"data": {"text": f"{MARK}-3"}}))
+            await mine.delete_collection(f"label={MARK}", namespace="default")
+            ran.set()
+
+        async with manager, asyncio.timeout(20):
+            await ran.wait()
+            collected.add(manager, json.dumps(manager.report()), manager.snapshot())
+    log = collected.stream.getvalue()
+    assert "~ data.text" in log
+    assert "* replace /data/text" in log
+    assert "deletecollection configmaps" in log
+    assert collected.leaks() == []
+
+
 async def test_errors_of_writes_show_no_values(collected: Collected) -> None:
     async with ApiServer() as server, HttpTransport(server.url) as transport:
         client = Client(transport, namespace="default", field_manager="tests")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from aioinformer.cache.objects.record import decode_record
+from aioinformer.client.requests import PATCHES
 from aioinformer.client.targets import target_of
 from aioinformer.controller.errors import UndeclaredWrite
 from aioinformer.controller.writes import OwnWrites, WritePolicy
@@ -220,28 +221,32 @@ async def test_dry_run_logs_writes_and_sends_none(server: Server, caplog: pytest
         assert not writes.pending(KEY)
     assert server.writes == []
     lines = [record.getMessage() for record in caplog.records]
-    assert lines[3:13] == [
+    assert lines[3:12] == [
         "dry run: patch configmaps shop/a is not sent:",
-        *('  - data.n: "1"', '  + data.n: "2"', '  - data.m: "1"'),
+        *("  ~ data.n", "  - data.m"),
         "dry run: patch configmaps shop/a is not sent:",
         "  * remove /data/n",
         "dry run: patch configmaps shop/c is not sent:",
-        *('  + metadata.name: "c"', '  + metadata.namespace: "shop"', '  + data.n: "1"'),
+        *("  + metadata.name", "  + metadata.namespace", "  + data.n"),
     ]
     lines = [line for line in lines if line.startswith("dry run")]
     assert lines[5] == "dry run: patch configmaps shop/none is not sent, and would fail: 404 NotFound"
-    assert lines[-1] == "dry run: deletecollection configmaps in shop with labelSelector app=x is not sent"
+    assert lines[-1] == "dry run: deletecollection configmaps in shop with a labelSelector is not sent"
     assert len(lines) == 10
     assert "hunter2" not in caplog.text
 
 
-async def change(old: dict[str, Any], new: dict[str, Any], *, plural: str = "configmaps") -> list[str]:
-    """Return the lines that a dry run logs for a replacement of the cached object."""
+async def change(
+    old: dict[str, Any], new: Any, *, plural: str = "configmaps", values: bool = True, patch: str = ""
+) -> list[str]:
+    """Return the lines that a dry run logs for a replacement, or a patch, of the cached object."""
     cached = decode_record(msgspec.json.encode(old))
-    request = HttpRequest(f"/api/v1/namespaces/shop/{plural}/a", (), "PUT", {}, msgspec.json.encode(new))
+    method = "PATCH" if patch else "PUT"
+    body = msgspec.json.encode(new)
+    request = HttpRequest(f"/api/v1/namespaces/shop/{plural}/a", (), method, {"Content-Type": patch}, body)
     target = target_of(request)
     assert target is not None
-    return (await pretend(target, request, cached, None)).lines  # type: ignore[arg-type]
+    return (await pretend(target, request, cached, None, values=values)).lines  # type: ignore[arg-type]
 
 
 @pytest.mark.behaviour("C-48")
@@ -262,7 +267,26 @@ async def test_change_of_a_dry_run_names_members() -> None:
         '+ spec.containers.2.name: "three"',
         "- spec.gone.deep: 1",
     ]
+    assert await change(old, new, values=False) == [
+        "~ metadata.labels['app.io/name']",
+        "~ spec.containers.0.args",
+        "+ spec.containers.2.name",
+        "- spec.gone.deep",
+    ]
     assert await change(old, old) == []
+
+
+@pytest.mark.behaviour("C-48")
+async def test_operations_of_a_dry_run_have_values_on_request_only() -> None:
+    old = {"metadata": {"name": "a", "namespace": "shop", "resourceVersion": "1"}, "data": {"n": "1"}}
+    operations = [
+        {"op": "test", "path": "/data/n", "value": "hunter2"},
+        {"op": "copy", "path": "/data/m", "from": "/data/n"},
+        {"op": "remove", "path": "/data/n"},
+    ]
+    rest = ["* copy /data/m from /data/n", "* remove /data/n"]
+    assert await change(old, operations, patch=PATCHES["json"], values=False) == ["* test /data/n", *rest]
+    assert await change(old, operations, patch=PATCHES["json"]) == ['* test /data/n: "hunter2"', *rest]
 
 
 @pytest.mark.behaviour("C-48")
