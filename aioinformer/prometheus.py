@@ -70,8 +70,8 @@ _LABELS: Final[dict[type, tuple[str, ...]]] = {
     QueueStatistics: ("name",),
     RingStatistics: ("name", "member"),
     ManagerStatistics: ("manager",),
-    ControllerStatistics: ("controller",),
-    WebhookStatistics: ("webhook",),
+    ControllerStatistics: ("manager", "controller"),
+    WebhookStatistics: ("manager", "webhook"),
     ElectorStatistics: ("name",),
     RequestStatistics: ("host",),
 }
@@ -118,6 +118,7 @@ _METRICS: Final[dict[type, str]] = {
     """,
     ManagerStatistics: """
         manager_ready gauge ready Whether all checks of the manager's readiness pass.
+        manager_event_loop_delay_seconds histogram loop_delay How late a timer of each second is.
     """,
     ControllerStatistics: """
         controller_runtime_reconcile[result] counter named_results Attempts, by result.
@@ -129,10 +130,12 @@ _METRICS: Final[dict[type, str]] = {
         controller_change_to_end_seconds histogram answered From a change to the end of the run that answers it.
         controller_parked_keys[reason] gauge parked_keys Keys that wait for a change, by the kind of the reason.
         controller_failing_keys gauge failing Keys whose last attempt did not succeed.
+        controller_longest_failure_seconds gauge longest_failure The longest time without a success of a key that fails.
         controller_oldest_key_seconds gauge oldest The longest time for which a ready key waits for a worker.
         controller_self_caused_runs counter loops Runs that the writes of the runs before have caused.
         controller_own_writes gauge own_writes Keys with writes that the caches may not show yet.
         controller_own_write_wait_seconds histogram write_waits Durations for which keys wait for their own writes.
+        controller_longest_own_write_wait_seconds gauge longest_write_wait The longest of these waits that lasts.
         controller_input_errors[input] counter input_errors Exceptions of the functions of an input.
         controller_lost_changes[input] counter lost_changes Objects for whose changes no keys were found.
     """,
@@ -145,6 +148,7 @@ _METRICS: Final[dict[type, str]] = {
     ElectorStatistics: """
         leader_election_master_status gauge leading Whether this process leads, by namespace and name of the Lease.
         leader_election_slowpath counter slow_paths Renewals that needed more than one request.
+        leader_election_unheld_seconds gauge unheld For how long the Lease had had no holder when it was last read.
     """,
     RequestStatistics: """
         rest_client_requests[method,code] counter answers_by_code Requests, by status, method and server.
@@ -259,12 +263,14 @@ def _metrics(kind: type, sources: Sequence[Any]) -> Iterator[Metric]:
 
 
 def _add(metric: Any, labels: tuple[str, ...], value: Any) -> None:
+    if value is None:
+        return
     if isinstance(metric, HistogramMetricFamily):
         counts = [(str(bound), float(count)) for bound, count in zip(value.bounds, value.buckets, strict=True)]
         metric.add_metric(labels, [*counts, ("+Inf", float(value.count))], value.total)
     elif isinstance(metric, SummaryMetricFamily):
         metric.add_metric(labels, *value)
-    elif value is not None:
+    else:
         metric.add_metric(labels, value)
 
 
@@ -273,6 +279,8 @@ def _labels(numbers: Statistics) -> tuple[str, ...]:
         return (numbers.host,)
     if isinstance(numbers, RingStatistics):
         return (numbers.name, numbers.member)
+    if isinstance(numbers, ControllerStatistics | WebhookStatistics):
+        return (numbers.manager, numbers.name)
     if not isinstance(numbers, InformerStatistics):
         return (numbers.name,)
     identity, resource = numbers.identity, numbers.identity.resource

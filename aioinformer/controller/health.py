@@ -17,6 +17,7 @@ import msgspec
 
 from aioinformer.listening import listening
 from aioinformer.logs import get_logger
+from aioinformer.metrics.counters import LATENESS_BOUNDS, DurationCounter
 from aioinformer.reflector.protocol.changes import summary
 from aioinformer.serving import Answer
 
@@ -33,6 +34,8 @@ STALLED: Final = 600.0
 #: Seconds for which a cache that has synced may fail to follow the server until it is not fresh. They begin when the
 #: loss is noticed: in a quiet cluster, the last event may have been hours before.
 STALE: Final = 60.0
+#: Seconds between two measurements of how late timers are.
+_BEAT: Final = 1.0
 #: Seconds by which a timer may be late until the event loop counts as blocked.
 _LATE: Final = 10.0
 #: At a time: those of kubelet, Prometheus and people.
@@ -142,10 +145,16 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
 
 
 class Pulse:
-    """Measures every second how late the timers of the event loop are: `late` is the last result, in seconds."""
+    """Measures every second how late the timers of the event loop are.
+
+    Attributes:
+        late: the last result, in seconds.
+        delays: all results.
+    """
 
     def __init__(self) -> None:
         self.late = 0.0
+        self.delays = DurationCounter(LATENESS_BOUNDS)
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -159,8 +168,10 @@ class Pulse:
 
     def _beat(self, due: float) -> None:
         loop = asyncio.get_running_loop()
-        self.late = loop.time() - due
-        self._timer = loop.call_later(1.0, self._beat, loop.time() + 1.0)
+        now = loop.time()
+        self.late = now - due
+        self.delays.observe(self.late)
+        self._timer = loop.call_at(now + _BEAT, self._beat, now + _BEAT)
 
 
 class HealthServer:
@@ -174,6 +185,7 @@ class HealthServer:
         host: the address to listen on; "" for all.
         port: 0 for any free port.
         metrics: a `PrometheusMetrics`, whose registry `/metrics` exports; other providers are not exported.
+        late: returns by how many seconds timers of the event loop are late.
 
     Attributes:
         port: the port; of 0, the one that was chosen, once the server listens.
@@ -187,13 +199,14 @@ class HealthServer:
         host: str = "",
         port: int = 0,
         metrics: Any = None,
+        late: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.port = port
         self._host = host
         self._probes = {"/livez": lambda: self._with_loop(alive()), "/readyz": ready}
         self._registry: Any = getattr(metrics, "registry", None)
         self._failed: set[str] = set()
-        self._pulse = Pulse()
+        self._late = late
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Self]:
@@ -209,14 +222,10 @@ class HealthServer:
             self.port = found.number
             paths = "/livez and /readyz" if self._registry is None else "/livez, /readyz and /metrics"
             _log.info("probes listen at http://%s:%d%s", self._host or "0.0.0.0", self.port, paths)
-            self._pulse.start()
-            try:
-                yield self
-            finally:
-                self._pulse.stop()
+            yield self
 
     def _with_loop(self, health: Health) -> Health:
-        late = self._pulse.late
+        late = self._late()
         reason = f"it was blocked for {late:.0f} s" if late > _LATE else ""
         return Health({"event loop": reason, **health.checks})
 

@@ -265,7 +265,8 @@ class LeaderElector:
 
     def statistics(self) -> ElectorStatistics:
         """Return the numbers for metrics. Any thread may call this."""
-        return ElectorStatistics(self._name, self.is_leader(), self.slow_paths, not self._competing)
+        ended = not self._competing
+        return ElectorStatistics(self._name, self.is_leader(), self.slow_paths, ended, self._machine.unheld)
 
     # Acquiring, renewing, ending.
 

@@ -240,6 +240,8 @@ class LeaseMachine:
         self._labels = dict(labels)
         self._options = options
         self._observed_at = self._read_at = self.others_seen_at = float("-inf")
+        #: When the Lease was last read, or found missing.
+        self._known_at = float("-inf")
         self._seen = False
         #: The record of our term. It is set before the write: a request without an answer may have succeeded.
         self._claim: LeaseRecord | None = None
@@ -276,6 +278,14 @@ class LeaseMachine:
         if not self.record.holder_identity:
             return float("-inf")
         return self._observed_at + max(self.record.lease_duration_seconds, self._options.lease_duration)
+
+    @property
+    def unheld(self) -> float:
+        """For how many seconds the Lease had had no holder when it was last read, or found missing; 0 if it had one."""
+        if self._leading or self._known_at == float("-inf"):
+            return 0.0
+        free_at = self.expected_free_at if self.record.holder_identity else self._observed_at
+        return max(0.0, self._known_at - free_at)
 
     @property
     def is_too_long(self) -> bool:
@@ -433,6 +443,7 @@ class LeaseMachine:
 
     def _note_missing(self, now: float) -> None:
         """Note that the server does not have the Lease. Its last renewal may have been as late as this answer."""
+        self._known_at = now
         if not self.deleted:
             self.deleted = True
             if not self._leading:
@@ -470,7 +481,7 @@ class LeaseMachine:
             if record.holder_identity != self._identity:
                 self.others_seen_at = self._read_at  # it was not changed before
             self.record, self._observed_at, self._seen = record, now, True
-        self._read_at = now
+        self._read_at = self._known_at = now
         return True
 
 

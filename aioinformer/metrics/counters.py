@@ -30,6 +30,8 @@ RUN_BOUNDS: Final = (
 )
 #: Both in one histogram, so that a run is counted once for two metrics.
 WORK_BOUNDS: Final = tuple(sorted({*DURATION_BOUNDS, *RUN_BOUNDS}))
+#: Upper bounds in seconds: how late timers are.
+LATENESS_BOUNDS: Final = PROCESSING_BOUNDS
 #: Upper bounds in seconds: from a change to the end of its run, or to the own writes in the caches.
 DELAY_BOUNDS: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
 #: Upper bounds in seconds, those of client-go: 5 ms to a minute.

@@ -133,6 +133,9 @@ class ControllerStatistics(msgspec.Struct, frozen=True):
         write_waits: durations for which keys have waited for their own writes.
         input_errors: exceptions of the functions of inputs, by input.
         lost_changes: objects for whose changes no keys were found in the end, by input.
+        manager: the name of its manager.
+        longest_failure: for how long the key that fails longest has had no successful run; 0 for none.
+        longest_write_wait: for how long the key that waits longest for its own writes has waited; 0 for none.
     """
 
     name: str
@@ -150,6 +153,9 @@ class ControllerStatistics(msgspec.Struct, frozen=True):
     write_waits: Durations
     input_errors: Mapping[str, int]
     lost_changes: Mapping[str, int]
+    manager: str = ""
+    longest_failure: float = 0.0
+    longest_write_wait: float = 0.0
 
 
 class WebhookStatistics(msgspec.Struct, frozen=True):
@@ -161,6 +167,7 @@ class WebhookStatistics(msgspec.Struct, frozen=True):
         in_flight: requests that are not answered yet.
         panics: exceptions of the functions that are no refusal.
         latency: durations of requests, in seconds.
+        manager: the name of the manager.
     """
 
     name: str
@@ -168,6 +175,7 @@ class WebhookStatistics(msgspec.Struct, frozen=True):
     in_flight: int
     panics: int
     latency: Durations
+    manager: str = ""
 
 
 class ManagerStatistics(msgspec.Struct, frozen=True):
@@ -179,6 +187,7 @@ class ManagerStatistics(msgspec.Struct, frozen=True):
         ended: whether it has stopped.
         controllers: its controllers.
         webhooks: its admission functions, by path.
+        loop_delay: by how much a timer of each second was late, in seconds; None before the first one.
     """
 
     name: str
@@ -186,6 +195,7 @@ class ManagerStatistics(msgspec.Struct, frozen=True):
     ended: bool
     controllers: tuple[ControllerStatistics, ...]
     webhooks: tuple[WebhookStatistics, ...] = ()
+    loop_delay: Durations | None = None
 
 
 class ElectorStatistics(msgspec.Struct, frozen=True):
@@ -196,12 +206,14 @@ class ElectorStatistics(msgspec.Struct, frozen=True):
         leading: whether this process leads.
         slow_paths: renewals so far that needed more than one request.
         ended: whether it does not compete any more.
+        unheld: for how many seconds the Lease had had no holder when it was last read; 0 if it had one.
     """
 
     name: str
     leading: bool
     slow_paths: int
     ended: bool
+    unheld: float = 0.0
 
 
 class RequestStatistics(msgspec.Struct, frozen=True):

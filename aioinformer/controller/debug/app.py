@@ -23,7 +23,6 @@ import msgspec
 from aioinformer.controller.debug.access import Check, DebugRequest, refusal
 from aioinformer.controller.debug.recording import Recording
 from aioinformer.controller.debug.report import key_report, report, scrubbed
-from aioinformer.controller.health import Pulse
 from aioinformer.controller.running.active import ActiveController
 from aioinformer.controller.running.session import Session
 from aioinformer.errors import OptionError, UsageError
@@ -105,7 +104,6 @@ class DebugApp:
         self._check = check
         self._retry = retry
         self._docs = docs
-        self._pulse = Pulse()
         self._ended: asyncio.Future[None] | None = None
         self._readers = 0
         self._known: tuple[float, bytes] = (float("-inf"), b"")
@@ -119,7 +117,6 @@ class DebugApp:
         self.recording = Recording(self.recording.histories.limit, values=self.recording.values)
         self._ended = asyncio.get_running_loop().create_future()
         self._known, self._memory = (float("-inf"), b""), (float("-inf"), [])
-        self._pulse.start()
 
     def follow(self, active: ActiveController) -> None:
         """Record what a controller does, which has attached its inputs."""
@@ -127,7 +124,6 @@ class DebugApp:
 
     def end(self) -> None:
         """End the recording, and the events of all readers."""
-        self._pulse.stop()
         self.recording.close()
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
@@ -148,7 +144,8 @@ class DebugApp:
 
     def report(self) -> dict[str, Any]:
         """Return what the page shows, as plain data for `json.dumps`. Call it on the thread of the event loop."""
-        found = report(self._name, self._session(), self.recording, self._pulse.late)
+        session = self._session()
+        found = report(self._name, session, self.recording, 0.0 if session is None else session.pulse.late)
         return {**found, "may_retry": self._retry, "docs": self._docs}
 
     # Requests.

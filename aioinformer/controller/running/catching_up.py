@@ -86,7 +86,7 @@ class OwnWritesGate(msgspec.Struct, eq=False):
 
     `undecodable` is that of the `Inputs`. `errors` logs a few of the waits that take long: there may be thousands
     while the objects of a gained slot are listed. `settling` has the keys whose own writes are not in the caches yet,
-    and their waits; `waits` counts how long these took.
+    and their waits; `waits` counts how long these took, and `since` has when those that last began.
     """
 
     controller: Controller[Any]
@@ -95,6 +95,7 @@ class OwnWritesGate(msgspec.Struct, eq=False):
     errors: RepeatedErrors
     settling: dict[ObjectName, asyncio.Task[None]] = msgspec.field(default_factory=dict)
     waits: DurationCounter = msgspec.field(default_factory=lambda: DurationCounter(DELAY_BOUNDS))
+    since: dict[ObjectName, float] = msgspec.field(default_factory=dict)
 
     def is_closed(self, key: ObjectName) -> bool:
         """Return whether the caches lack own writes of a key.
@@ -111,13 +112,19 @@ class OwnWritesGate(msgspec.Struct, eq=False):
         self.settling[key] = create_task(self._hold(key, on_late, then), name=name)
 
     async def _hold(self, key: ObjectName, on_late: Callable[[], object] | None, then: Callable[[], object]) -> None:
-        began = loop_time()
+        began = self.since[key] = loop_time()
         try:
             await self.wait(key, on_late)
         finally:
             self.waits.observe(loop_time() - began)
+            del self.since[key]
             del self.settling[key]
             then()
+
+    def longest_wait(self) -> float:
+        """Return for how long the key that waits longest for its own writes has waited; 0 for none. Thread-safe."""
+        first = min(list(self.since.values()), default=None)
+        return 0.0 if first is None else max(0.0, loop_time() - first)
 
     async def wait(self, key: ObjectName, on_late: Callable[[], object] | None) -> None:
         """Return when the caches have the own writes of a key. A wait that takes long is logged once, or counted.

@@ -66,4 +66,6 @@ def statistics(active: ActiveController) -> ControllerStatistics:
         write_waits=active.gate.waits.snapshot(),
         input_errors=active.inputs.counts("errors"),
         lost_changes=active.inputs.counts("lost"),
+        longest_failure=active.queue.longest_failure(),
+        longest_write_wait=active.gate.longest_wait(),
     )

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from aioinformer.client.changes.ownership import writes_as
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, create_task, running_loop, shielded
-from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, readiness
+from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, Pulse, readiness
 from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.inspection import snapshot, statistics
 from aioinformer.controller.running.settings import GuardedThread, Services, Settings
@@ -88,6 +88,7 @@ class Session:
         leadership: None without leader election.
         replica: of the ring; None without one.
         report: how the stop went; None before its end.
+        pulse: measures how late the event loop is.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Session:
         self.leadership: Leadership | None = None
         self.replica: Replica | None = None
         self.report: StopReport | None = None
+        self.pulse = Pulse()
         self._settings = settings
         self._declared = list(controllers)
         self._ends_on_failure = ends_on_failure
@@ -243,10 +245,13 @@ class Session:
 
     async def _open(self, stack: AsyncExitStack) -> None:
         settings = self._settings
+        self.pulse.start()
+        stack.callback(self.pulse.stop)
         if settings.health_port is not None:
             host, port = settings.health_host, settings.health_port
             probes = self.alive, lambda: readiness(self.snapshot(), settings.max_staleness)
-            server = HealthServer(*probes, host=host, port=port, metrics=settings.metrics)
+            options: Any = {"host": host, "port": port, "metrics": settings.metrics}
+            server = HealthServer(*probes, late=lambda: self.pulse.late, **options)
             await stack.enter_async_context(server.serve())
         if self._debug is not None and settings.debug_port is not None:
             await stack.enter_async_context(self._debug.serve(settings.debug_port))
@@ -525,16 +530,18 @@ class Session:
 
     def statistics(self) -> ManagerStatistics:
         """Return the numbers of the manager and its controllers for metrics. Any thread may call this."""
-        now = self.snapshot()
+        now, name = self.snapshot(), self._settings.name
         controllers = (statistics(each.active) for each in tuple(self.controllers.values()))
         return ManagerStatistics(
-            name=self._settings.name,
+            name=name,
             ready=not readiness(now, self._settings.max_staleness).reasons,
             ended=self.report is not None,
             controllers=tuple(
-                replace(each, phase="failed") if each.name in now["failed"] else each for each in controllers
+                replace(each, manager=name, phase="failed" if each.name in now["failed"] else each.phase)
+                for each in controllers
             ),
-            webhooks=tuple(each.statistics() for each in self._settings.admission.counters()),
+            webhooks=tuple(replace(each.statistics(), manager=name) for each in self._settings.admission.counters()),
+            loop_delay=self.pulse.delays.snapshot(),
         )
 
     # Events.

@@ -153,6 +153,7 @@ class Failing(msgspec.Struct, eq=False):
         least: the time before which no run starts, an early one included.
         bypassed: whether a change has started an early run in this backoff.
         conflicts: how many runs in a row ended with a conflict.
+        since: when the first of these runs ended, by the event loop's clock.
     """
 
     attempts: int = 0
@@ -162,3 +163,4 @@ class Failing(msgspec.Struct, eq=False):
     least: float = float("-inf")
     bypassed: bool = False
     conflicts: int = 0
+    since: float = 0.0

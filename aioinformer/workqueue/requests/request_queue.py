@@ -295,6 +295,11 @@ class RequestQueue:
         parked, oldest = Counter(each.kind for each in list(schedule.parked.values())), schedule.oldest()
         return dict(parked), len(schedule.failing), 0.0 if oldest is None else max(0.0, loop_time() - oldest)
 
+    def longest_failure(self) -> float:
+        """Return for how long the key that fails longest has had no successful run; 0 for none. Thread-safe."""
+        first = min((each.since for each in list(self._schedule.failing.values())), default=None)
+        return 0.0 if first is None else max(0.0, loop_time() - first)
+
     def snapshot(self, limit: int = 100) -> QueueSnapshot:
         """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones.
 

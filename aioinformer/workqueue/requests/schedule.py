@@ -210,7 +210,7 @@ class Schedule:
         """Request what an outcome requests, or park the key and return why."""
         reason = outcome.reason if isinstance(outcome, Park) else None
         if isinstance(outcome, Unfinished):
-            outcome = self._count_conflict(run, outcome)
+            outcome = self._count_conflict(run, outcome, now)
             reason = self._count(run, outcome)
         if isinstance(outcome, Unfinished) and reason is None:
             at = self._retry_time(self.failing[run.key], outcome, now)
@@ -323,9 +323,9 @@ class Schedule:
             raise UsageError(f"the run of {run.key} is finished already; call finish once for each run")
         return entry
 
-    def _count_conflict(self, run: Run, outcome: Unfinished) -> Unfinished:
+    def _count_conflict(self, run: Run, outcome: Unfinished, now: float) -> Unfinished:
         """Count conflicts in a row; return the outcome, as that of a failed attempt if there are too many of them."""
-        record = self.failing.setdefault(run.key, Failing())
+        record = self.failing.setdefault(run.key, Failing(since=now))
         record.conflicts = record.conflicts + 1 if outcome.soon else 0
         return replace(outcome, counted=True, soon=False) if record.conflicts >= LASTING_CONFLICT else outcome
 

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aioinformer.controller.health import Health, HealthServer, Pulse
+from aioinformer.controller.health import Health, HealthServer
 from aioinformer.errors import UsageError
 from aioinformer.prometheus import PrometheusMetrics
 
@@ -22,7 +22,8 @@ class Probed:
 
     def __init__(self) -> None:
         self.alive = self.ready = Health({"one": "", "two": ""})
-        self.server = HealthServer(lambda: self.alive, lambda: self.ready, host="127.0.0.1")
+        self.late = 0.0
+        self.server = HealthServer(lambda: self.alive, lambda: self.ready, host="127.0.0.1", late=lambda: self.late)
 
     async def get(self, path: str) -> tuple[int, str]:
         return await get(self.server.port, path)
@@ -75,10 +76,9 @@ async def test_checks_that_do_not_decide_are_verbose(probed: Probed) -> None:
 
 
 @pytest.mark.behaviour("C-80")
-async def test_blocked_event_loop_is_not_alive(probed: Probed, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_blocked_event_loop_is_not_alive(probed: Probed) -> None:
     assert "[+]event loop ok" in (await probed.get("/livez?verbose"))[1]
-    monkeypatch.setattr(probed.server, "_pulse", Pulse())
-    probed.server._pulse.late = 20.0
+    probed.late = 20.0
     status, text = await probed.get("/livez")
     assert status == 503
     assert "[-]event loop failed: it was blocked for 20 s" in text

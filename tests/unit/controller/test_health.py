@@ -138,6 +138,9 @@ async def test_blocked_event_loop_is_noticed_until_it_runs_again() -> None:
     await asyncio.sleep(2)
     assert pulse.late < 0.1
     pulse.stop()
+    delays = pulse.delays.snapshot()
+    late = delays.count - dict(zip(delays.bounds, delays.buckets, strict=True))[10.0]
+    assert (late, delays.count > 5, 18 < delays.total < 21) == (1, True, True)
 
 
 def test_manager_that_does_not_run_is_alive_and_not_ready() -> None:

@@ -73,6 +73,33 @@ def test_failed_try_reports_its_error(answers: tuple[Any, ...]) -> None:
     assert scripted.machine.error is answers[-1]
 
 
+@pytest.mark.parametrize(("observed", "unheld"), [(lease("", 4), 60), (NOT_FOUND, 60), (lease("other"), 45)])
+def test_time_without_a_holder_is_known(observed: Any, unheld: float) -> None:
+    scripted = ScriptedMachine()
+    scripted.machine.stands = False
+    assert scripted.machine.unheld == 0
+    scripted.attempt(observed)
+    scripted.now += 14
+    scripted.attempt(observed)
+    assert scripted.machine.unheld == (0 if observed == lease("other") else pytest.approx(14, abs=2))
+    scripted.now += 46
+    scripted.attempt(NO_ANSWER)
+    assert scripted.machine.unheld < 20, "what is not read is not known"
+    scripted.attempt(observed)
+    assert scripted.machine.unheld == pytest.approx(unheld, abs=3)
+    scripted.machine.stands = True
+    assert scripted.attempt(None) is Verdict.LEADING
+    assert scripted.machine.unheld == 0
+
+
+def test_lease_that_is_renewed_has_a_holder() -> None:
+    scripted = ScriptedMachine()
+    for number in range(5):
+        scripted.attempt(lease("other", written=f"1970-01-01T00:00:0{number}Z"))
+        assert scripted.machine.unheld == 0
+        scripted.now += 14
+
+
 def aside(observed: Any) -> ScriptedMachine:
     """Return a machine that has observed the Lease while it did not stand, and stands now."""
     scripted = ScriptedMachine()

@@ -458,7 +458,9 @@ async def test_reviews_are_counted_and_failures_shown() -> None:
             await asyncio.sleep(3600)
 
     def value(name: str, **labels: str) -> float | None:
-        return metrics.registry.get_sample_value(f"controller_runtime_webhook_{name}", {"webhook": VALIDATE, **labels})
+        return metrics.registry.get_sample_value(
+            f"controller_runtime_webhook_{name}", {"manager": "test", "webhook": VALIDATE, **labels}
+        )
 
     def problems() -> list[str]:
         return [each["text"] for each in manager.report()["problems"] if each["see"] == "webhook-fails"]

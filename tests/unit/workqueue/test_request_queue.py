@@ -195,6 +195,22 @@ async def test_snapshot_names_what_runs_fails_and_is_parked() -> None:
     assert queue.parked() == {}
 
 
+async def test_failure_lasts_until_a_run_succeeds() -> None:
+    queue = RequestQueue("widgets")
+    assert queue.longest_failure() == 0
+    for key in ONE, TWO:
+        queue.add(key, UPDATED)
+    first, second = await queue.get(), await queue.get()
+    queue.finish(first, Unfinished(ValueError("no"), 5.0))
+    await asyncio.sleep(2)
+    queue.finish(second, Unfinished(ValueError("no"), 60.0))
+    queue.finish(again := await queue.get(), Unfinished(ValueError("no"), 5.0))
+    assert again.key == ONE
+    assert queue.longest_failure() == pytest.approx(5)
+    queue.finish(await queue.get(), Finished())
+    assert queue.longest_failure() == pytest.approx(8), "of the other key"
+
+
 @pytest.mark.behaviour("C-05")
 async def test_takeover_requests_known_keys_at_low_priority() -> None:
     queue = RequestQueue()
