@@ -28,6 +28,7 @@ from aioinformer.controller.report import ManagerSnapshot, idle_snapshot
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning, Reconciler
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.settings import Restart, Settings
+from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.factory.factory import SharedInformerFactory
@@ -386,13 +387,17 @@ class Manager(Admitting):
         A standby that waits for the leadership is ready. With admission functions, it is true if they can answer;
         `reasons` has all that is wrong. Any thread may call this.
         """
-        return readiness(self.snapshot(), self.max_staleness)
+        return readiness(self._state(), self.max_staleness)
 
     def snapshot(self) -> ManagerSnapshot:
-        """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents.
+        """Return the state of the manager, as plain data for `json.dumps`: names, counts and texts of errors.
 
-        Any thread may call this.
+        The texts are those of the log, without credentials and control characters. Any thread may call this.
         """
+        state: ManagerSnapshot = scrubbed(self._state())
+        return state
+
+    def _state(self) -> ManagerSnapshot:
         session = self._session
         return idle_snapshot(self.name) if session is None else session.snapshot()
 

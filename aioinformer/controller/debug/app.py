@@ -22,9 +22,10 @@ import msgspec
 
 from aioinformer.controller.debug.access import Check, DebugRequest, refusal
 from aioinformer.controller.debug.recording import Recording
-from aioinformer.controller.debug.report import key_report, report, scrubbed
+from aioinformer.controller.debug.report import key_report, report
 from aioinformer.controller.running.active import ActiveController
 from aioinformer.controller.running.session import Session
+from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.listening import listening

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import base64
 import gc
@@ -27,8 +28,8 @@ from aioinformer.controller.debug import problems as problems_module
 from aioinformer.controller.debug.access import DebugRequest, refusal
 from aioinformer.controller.debug.history import CHANGES, Histories
 from aioinformer.controller.debug.recording import writers
-from aioinformer.controller.debug.report import scrubbed
 from aioinformer.controller.program import reports_at_signal
+from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.notifications import UpdateNotification
@@ -55,7 +56,7 @@ async def maps(request: Request[Any]) -> None:
     if request.name == "parked":
         raise TerminalError("the colour is not known")
     if request.name == "failing":
-        raise KeyError(PASSWORD)
+        raise KeyError(f"password={PASSWORD}")
     if request.name == "hanging":
         await asyncio.sleep(1e6)
 
@@ -152,14 +153,22 @@ async def test_stale_cache_and_its_transitions_are_shown(api_server: ApiServer) 
             assert (phases[0], "watching" in phases) == ("forbidden", True)
 
 
+def texts_in(node: ast.AST) -> set[str]:
+    found = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+    return {each for each in found if re.fullmatch("[a-z]+(-[a-z]+)*", each)}
+
+
 def test_every_problem_names_a_section_of_troubleshooting() -> None:
     text = (Path(__file__).parents[3] / "docs/troubleshooting.md").read_text()
     sections = set(re.findall(r"\{ #([a-z0-9-]+) \}", text))
-    source = Path(problems_module.__file__).read_text()
-    named = set(re.findall(r'"([a-z]+(?:-[a-z]+)*)", \*\*', source))
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(Path(problems_module.__file__).read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_problem":
+            named |= texts_in(node.args[3])
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "see":
+            named |= texts_in(node.value)
     named |= {see for _, see in problems_module._PHASES.values()}
-    named |= set(re.findall(r', "([a-z]+(?:-[a-z]+)*)"\)\n', source))
-    assert {"parked", "attempt-hangs", "blocked", "forbidden", "slots"} <= named
+    assert {"parked", "attempt-hangs", "blocked", "forbidden", "slots", "lasting-conflict", "reconciler-fails"} <= named
     assert named - sections == set()
 
 
