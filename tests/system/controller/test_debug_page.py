@@ -20,7 +20,8 @@ import pytest
 import uvicorn
 from aiohttp import web
 
-from aioinformer import SharedIndexInformer
+from aioinformer import HttpTransport, SharedIndexInformer
+from aioinformer.authorization import Rbac
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.controller import LeaderElection, Manager, Owns, Request, TerminalError, Watch
@@ -35,13 +36,13 @@ from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.notifications import UpdateNotification
 from aioinformer.models import core_v1
 from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.testing import ApiServer
 from tests.support.loopback import free_port
+from tests.support.rights import grant_paths
 from tests.support.written_collection import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from aioinformer.testing import ApiServer
 
 PASSWORD = "correct-horse-battery"
 ENCODED = base64.b64encode(PASSWORD.encode()).decode().rstrip("=")
@@ -494,6 +495,24 @@ async def test_check_is_asked_on_the_port(api_server: ApiServer) -> None:
         refused = await page.get("api/report", 403)
         assert "the check function of this page refuses" in refused["error"]
         await page.get("api/report", headers={"X-User": "jane"})
+
+
+async def test_users_with_the_right_may_read_the_page() -> None:
+    """The page asks for paths below /debug: every user may get those below /api, which are the API server's."""
+    tokens = {"t-admin": "admin,system:masters", "t-jane": "jane", "t-joe": "joe"}
+    who = Rbac(audiences=["aioinformer"])
+    async with (
+        ApiServer(tokens=tokens, authorization_mode="RBAC") as server,
+        HttpTransport(server.url, token="t-admin") as transport,
+        page_with(server, client=transport, check=who) as page,
+    ):
+        grant_paths(server, "jane", "/debug/*")
+        assert "a bearer token" in (await page.get("api/report", 401))["error"]
+        refused = await page.get("api/report", 403, headers={"Authorization": "Bearer t-joe"})
+        assert 'nonResourceURLs: ["/debug/api/report"]' in refused["error"]
+        await page.get("api/report", headers={"Authorization": "Bearer t-jane"})
+        own = {"Origin": page.url.rstrip("/"), "Content-Type": "application/json", "Authorization": "Bearer t-jane"}
+        assert await page.post(own) == 403
 
 
 async def test_only_the_page_itself_may_run_parked_keys(api_server: ApiServer) -> None:
