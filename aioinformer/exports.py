@@ -47,9 +47,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.authorization": {
         "authorization.rbac": "Rbac",
-        "authorization.users": (
-            "AccessDenied EVERYBODY ReviewUnavailable Unauthenticated User Who permitted permitted_path"
-        ),
+        "authorization.users": "AccessDenied EVERYBODY ReviewUnavailable Unauthenticated User Who permitted",
     },
     "aioinformer.backoff": {
         "backoff": "BackoffOptions",
@@ -238,6 +236,9 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "ring.member": "RingRefused",
         "ring.membership": "Membership SlotGrant SlotLost",
         "ring.table": "RingDamaged",
+    },
+    "aioinformer.streams": {
+        "streams.changes": "ChangeKind Changes StreamChange",
     },
     "aioinformer.testing": {
         "testing.api.statuses": "StatusError",

@@ -30,11 +30,11 @@ from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
 from aioinformer.handlers.registration import HandlerRegistration
 from aioinformer.handlers.signatures import DeleteFunction
-from aioinformer.informer.observed import ObservedInformer
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.pipeline import Pipeline
 from aioinformer.informer.process_loop import CacheController, CacheControllerConfig, Source
 from aioinformer.informer.sources import Feed, OneCollection, PartOfStore, Sources
+from aioinformer.informer.streamed import StreamedInformer
 from aioinformer.logs import get_logger
 from aioinformer.metrics.names import InformerNameAndResource
 from aioinformer.metrics.provider import MetricsProvider
@@ -56,7 +56,7 @@ _log = get_logger("aioinformer.informer")
 _DEFAULT_OPTIONS: Final = RunOptions()
 
 
-class SharedIndexInformer(ObservedInformer[T]):
+class SharedIndexInformer(StreamedInformer[T]):
     """Keeps an indexed copy of a collection fresh, and delivers its changes to handlers.
 
     Use it as `async with informer:`, or await `run()`, or get it from a factory. It runs once. After the stop, its
@@ -390,6 +390,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         if syncing is not None and self._sources.has_synced():
             syncing.set()
             self._pipeline.handlers.mark_upstream_synced()
+            self._wake_readers()
             self._sources.syncing = None  # only now: if memory runs out above, this is repeated after the next batch
         if not self._undecodable.accepted and self._synced:
             self._undecodable.accept()

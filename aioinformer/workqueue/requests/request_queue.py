@@ -28,10 +28,7 @@ _LAST: Final = LOW_PRIORITY - 1
 
 
 class QueueSnapshot(msgspec.Struct, frozen=True):
-    """The state of a queue of requests at a time of the event loop's clock: counts, runs, and keys with problems.
-
-    `failing_keys` is the number of all failing keys, of which `failing` has some.
-    """
+    """The state of a queue of requests at a time of the event loop's clock: counts, runs, and keys with problems."""
 
     time: float
     ready: int
@@ -40,7 +37,6 @@ class QueueSnapshot(msgspec.Struct, frozen=True):
     running: tuple[Run, ...]
     parked: dict[ObjectName, Parked]
     failing: dict[ObjectName, Failing]
-    failing_keys: int
 
 
 class KeySnapshot(msgspec.Struct, frozen=True):
@@ -304,17 +300,17 @@ class RequestQueue:
         first = min((each.since for each in list(self._schedule.failing.values())), default=None)
         return 0.0 if first is None else max(0.0, loop_time() - first)
 
-    def snapshot(self, limit: int | None = 100) -> QueueSnapshot:
+    def snapshot(self, limit: int = 100) -> QueueSnapshot:
         """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones.
 
         Thread-safe.
         """
         schedule = self._schedule
         running = tuple(schedule.running.values())
-        known = schedule.failing.copy()
-        failing = dict(islice(known.items(), limit))
-        counts = len(schedule.lanes), schedule.delayed, len(self._gone)
-        return QueueSnapshot(loop_time(), *counts, running, self.parked(), failing, len(known))
+        failing = dict(islice(schedule.failing.copy().items(), limit))
+        return QueueSnapshot(
+            loop_time(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
+        )
 
     def key(self, key: ObjectName) -> KeySnapshot:
         """Return the state of a key."""
