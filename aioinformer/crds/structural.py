@@ -11,7 +11,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from aioinformer.crds.api_types import API_DESCRIPTION, OF_API
-from aioinformer.crds.markers import EMBEDDED, INT_OR_STRING, LIST_KEYS, LIST_TYPE, UNKNOWN, merged
+from aioinformer.crds.markers import EMBEDDED, INT_OR_STRING, LIST_KEYS, LIST_TYPE, RULES, UNKNOWN, merged
 from aioinformer.crds.types import PATTERNS, REFUSED, Schema
 from aioinformer.errors import UsageError
 
@@ -32,6 +32,13 @@ _UNSAID_FORMATS: Final = {
 }
 #: All others are unknown to the server, or mean something else to it, as `duration`.
 _FORMATS: Final = ("date-time", "date", "email", "ipv4", "ipv6", "uri", "hostname")
+#: No pattern says it. Known to servers since 1.31.
+_NETWORK_RULE: Final = {
+    "rule": "self.contains('/') ? isCIDR(self) && cidr(self) == cidr(self).masked() : isIP(self)",
+    "message": "must not have bits beyond its prefix",
+}
+#: The server estimates the cost of a rule by the length of the text.
+_LONGEST_NETWORK: Final = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
 _KINDS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
 #: What RE2, the library of the API server, does not know.
 _NOT_IN_RE2: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?(?:=|!|<=|<!|>|\(|P=|#)|\\[1-9ZuU]|[*+?}]\+)")
@@ -43,6 +50,8 @@ class _Place(NamedTuple):
     owner: str
     field: str = ""
     path: str = ""
+    #: Whether any number of values can be here.
+    unbounded: bool = False
 
     def refuse(self, text: str) -> UsageError:
         """Return an error that names class and field."""
@@ -51,11 +60,11 @@ class _Place(NamedTuple):
 
     def of(self, owner: str, field: str) -> _Place:
         """Return the place of a field of an object that is here."""
-        return _Place(owner, field, f"{self.path}.{field}")
+        return _Place(owner, field, f"{self.path}.{field}", self.unbounded)
 
-    def inside(self, part: str = "[]") -> _Place:
+    def inside(self, part: str = "[]", *, unbounded: bool = False) -> _Place:
         """Return the place of the members of a list or map that is here."""
-        return self._replace(path=f"{self.path}{part}")
+        return self._replace(path=f"{self.path}{part}", unbounded=self.unbounded or unbounded)
 
 
 def structural(schema: Schema, root: str, api_descriptions: bool = False) -> Schema:
@@ -134,7 +143,8 @@ class _Converter:
         properties, more = schema.get("properties"), schema.get("additionalProperties")
         if properties is None:
             if isinstance(more, dict) and more:
-                found["additionalProperties"] = _with_null(self.convert(more, place.inside("{}")), place)
+                members = place.inside("{}", unbounded="maxProperties" not in schema)
+                found["additionalProperties"] = _with_null(self.convert(more, members), place)
             else:
                 found[UNKNOWN] = True
             return
@@ -152,7 +162,8 @@ class _Converter:
             found["required"] = sorted(required)
 
     def _array(self, found: Schema, schema: Schema, place: _Place) -> None:
-        found["items"] = items = _with_null(self.convert(schema.get("items") or {}, place.inside()), place)
+        members = place.inside(unbounded="maxItems" not in schema)
+        found["items"] = items = _with_null(self.convert(schema.get("items") or {}, members), place)
         if schema.get("uniqueItems"):
             found.setdefault(LIST_TYPE, "set")
         if found.get(LIST_TYPE) == "set" and items.get("type") in ("object", "array"):
@@ -246,6 +257,8 @@ def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
             raise place.refuse(_UNSAID_FORMATS[text])
         if pattern := PATTERNS.get(text):
             found.setdefault("pattern", pattern)
+        if text.endswith("network"):
+            _add_rule_of_network(found, place)
         if OF_API in schema:
             found["format"] = text
         elif text in _FORMATS:
@@ -264,6 +277,17 @@ def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
         raise place.refuse(
             f"the API server does not know {unknown[0]!r} of the pattern {found['pattern']!r}; it has the syntax of RE2"
         )
+
+
+def _add_rule_of_network(found: Schema, place: _Place) -> None:
+    """Refuse bits beyond the prefix, as the class does."""
+    if place.unbounded:
+        raise place.refuse(
+            "the server checks a network by a rule, and accepts no rule for any number of values; limit the list or "
+            "map around it, Field(max_length=1000), or use an interface, such as IPv4Interface, and its .network"
+        )
+    found.setdefault("maxLength", _LONGEST_NETWORK)
+    found[RULES] = [*found.get(RULES, ()), dict(_NETWORK_RULE)]
 
 
 def _target(schema: Schema) -> str:

@@ -76,8 +76,9 @@ PATTERNS: Final = {
     "date-time": rf"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}T{_CLOCK}{_ZONE}$",
     "uuid": "^([0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32})$",
 }
-#: Of a decimal, which is a text.
-DECIMAL: Final[Schema] = {"type": "string", "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"}
+#: Of a decimal, which is a text. Its exponent is one that Python's arithmetic can have: with a larger one, a short text
+#: could be a number of gigabytes to `int()`.
+DECIMAL: Final[Schema] = {"type": "string", "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,6})?$"}
 _BYTES: Final[Schema] = {"type": "string", "contentEncoding": "base64"}
 _SIMPLE: Final[dict[type[Any], Schema]] = {
     types.AnyType: {},

@@ -313,6 +313,8 @@ MODEL_FIELDS: dict[str, tuple[Any, Any]] = {
     "v4-network": (ipaddress.IPv4Network, ...),
     "v6-network": (ipaddress.IPv6Network, ...),
     "any-network": (pydantic.IPvAnyNetwork, ...),
+    "network-or-null": (ipaddress.IPv4Network | None, ...),
+    "networks": (Annotated[list[ipaddress.IPv6Network], pydantic.Field(max_length=1000)], ...),
     "limited-text": (Annotated[str, pydantic.Field(min_length=1, max_length=3)], ...),
     "limited-number": (Annotated[float, pydantic.Field(gt=0, le=9)], ...),
     "literal-or-null": (Literal["red", None], ...),

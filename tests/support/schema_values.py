@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from hypothesis import strategies as st
@@ -77,11 +78,19 @@ def _texts(schema: dict[str, Any]) -> st.SearchStrategy[str]:
     found = [_TEXTS]
     if "pattern" in schema:
         found.append(st.from_regex(schema["pattern"]))
+    if "beyond its prefix" in str(schema.get("x-kubernetes-validations")):
+        addresses = st.ip_addresses()
+        found.append(st.builds("{}/{}".format, addresses, st.integers(0, 128)))
+        found.append(st.builds(_network, addresses, st.integers(0, 32)).map(str))
     if "format" in schema:
         found.append(_FORMATS[schema["format"]])
     if "maxLength" in schema:
         found.append(st.text(min_size=schema.get("minLength", 0), max_size=schema["maxLength"]))
     return st.one_of(found)
+
+
+def _network(address: ipaddress.IPv4Address | ipaddress.IPv6Address, prefix: int) -> Any:
+    return ipaddress.ip_network(f"{address}/{prefix}", strict=False)
 
 
 def _objects(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:

@@ -199,6 +199,11 @@ def _class_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
     if "oneOf" in new and not branches:
         yield f"{path}: is now one of several classes"
         return
+    if not all(branch.get("required") and _tag(branch) for branch in (new.get("oneOf") or ())):
+        # Written by hand: what its branches have in common is not known.
+        if old.get("oneOf") != new["oneOf"]:
+            yield f"{path}: has new conditions in oneOf"
+        return
     for branch in new.get("oneOf") or ():
         known = branches.get(_tag(branch), branch)
         for name in sorted(set(branch["required"]) - set(known.get("required") or ())):

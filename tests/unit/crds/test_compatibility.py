@@ -18,6 +18,17 @@ def of(**fields: Any) -> dict[str, Any]:
     return {"type": "object", "properties": fields}
 
 
+#: Conditions that are written by hand: none of the branches is a class with a tag.
+EITHER = {**of(a=TEXT, b=TEXT), "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
+ADDRESS: dict[str, Any] = {
+    **of(type=TEXT, value=TEXT),
+    "oneOf": [
+        {"properties": {"type": {"enum": ["IP"]}, "value": {"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]}}},
+        {"properties": {"type": {"not": {"enum": ["IP"]}}}},
+    ],
+}
+
+
 def mapped(values: Any) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": values}
 
@@ -72,6 +83,8 @@ def of_field(old: Any, new: Any) -> list[str]:
         (ruled("self > 1"), ruled("self > 2"), ": rule 'self > 2' is new"),
         (ruled("self == 'a b'"), ruled("self == 'ab'"), ": rule \"self == 'ab'\" is new"),
         (TEXT, {**TEXT, "not": {"enum": ["a"]}}, ": has new conditions in not"),
+        (EITHER, {**EITHER, "oneOf": [{"required": ["b"]}]}, ": has new conditions in oneOf"),
+        (ADDRESS, {**ADDRESS, "oneOf": ADDRESS["oneOf"][:1]}, ": has new conditions in oneOf"),
         (many(of(b=TEXT)), many(of()), "[].b: removed"),
     ],
 )
@@ -102,6 +115,9 @@ def test_break_is_named(old: Any, new: Any, told: str) -> None:
         (FREE, {**FREE, "properties": {"b": {UNKNOWN: True}}}),
         ({**FREE, EMBEDDED: True}, FREE),
         (TEXT, {"x-kubernetes-int-or-string": True, "anyOf": [INT, TEXT]}),
+        (EITHER, {**EITHER, "description": "As kyverno writes it."}),
+        (ADDRESS, {**ADDRESS, "description": "As Gateways write it."}),
+        (ADDRESS, of(type=TEXT, value=TEXT)),
     ],
 )
 def test_no_break_is_named_without_one(old: Any, new: Any) -> None:
