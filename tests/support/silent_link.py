@@ -47,7 +47,10 @@ class SilentLink:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.opened += 1
         there, back = await asyncio.open_connection(self._server.hostname, self._server.port)
-        both = {asyncio.create_task(forward(reader, back)), asyncio.create_task(forward(there, writer))}
+        both = {
+            asyncio.create_task(forward(reader, back), name=f"connection {self.opened}: to the server"),
+            asyncio.create_task(forward(there, writer), name=f"connection {self.opened}: to the client"),
+        }
         self._forwarding |= both
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

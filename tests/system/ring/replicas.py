@@ -66,6 +66,8 @@ class Replica:
         resource: Any = core_v1.CONFIG_MAPS,
         owns: Any = (),
         workers: int = 4,
+        token: str | None = None,
+        sync_timeout: float = 120.0,
         **ring: Any,
     ) -> None:
         self.name = name
@@ -74,12 +76,13 @@ class Replica:
         self.gate: asyncio.Event | None = None
         self.instead: dict[str, Callable[[Request[Any]], Awaitable[None]]] = {}
         self.failures: list[BaseException] = []
-        self.transport = Link(HttpTransport(server.url))
+        self.transport = Link(HttpTransport(server.url, token=token))
         options: dict[str, Any] = {"slots": 16, "options": SHORT, "member": name, **ring}
         selected: Any = {"label_selector": "app=web"}
         controller = Controller("widgets", resource, self.reconcile, informer=selected, owns=owns, workers=workers)
+        ring_of_all = ControllerRing("widgets", **options)
         self.manager = Manager(
-            name, [controller], client=self.transport, ring=ControllerRing("widgets", **options), grace=0.5
+            name, [controller], client=self.transport, ring=ring_of_all, grace=0.5, sync_timeout=sync_timeout
         )
 
     async def reconcile(self, request: Request[Any]) -> None:

@@ -30,6 +30,7 @@ OUT = {"in_office": False}
 IN = {"in_office": True}
 
 
+@pytest.mark.behaviour("C-141")
 def test_replica_stands_at_once_when_all_controllers_are_able() -> None:
     standing = Standing(120, 0)
     assert not standing.update([True, False], 1, **OUT)
@@ -43,6 +44,7 @@ def test_replica_without_elected_controllers_stands_at_once() -> None:
     assert standing.stands
 
 
+@pytest.mark.behaviour("C-141")
 @pytest.mark.parametrize(("able", "seconds"), [([True, False], 10), ([False, False], 120)])
 def test_replica_stands_later_when_some_or_no_controllers_are_able(able: list[bool], seconds: float) -> None:
     standing = Standing(120, 1000)
@@ -51,6 +53,7 @@ def test_replica_stands_later_when_some_or_no_controllers_are_able(able: list[bo
     assert standing.update(able, 1000 + seconds, **OUT)
 
 
+@pytest.mark.behaviour("C-141")
 def test_replica_in_office_steps_down_when_no_controller_was_able_for_the_timeout() -> None:
     standing = Standing(120, 0)
     standing.update([True, True], 0, **OUT)
@@ -73,6 +76,7 @@ def test_time_out_of_office_does_not_count() -> None:
     assert standing.update([False], 720, **IN)
 
 
+@pytest.mark.behaviour("C-141")
 def test_pause_doubles_to_ten_minutes_and_begins_anew_with_an_able_controller() -> None:
     standing, time, pauses = Standing(120, 0), 120.0, []
     standing.update([False], time, **OUT)
@@ -129,6 +133,7 @@ def holder(cluster: Cluster) -> str:
     return str((cluster.leases.lease or {}).get("spec", {}).get("holderIdentity") or "")
 
 
+@pytest.mark.behaviour("C-141")
 async def test_replica_that_cannot_sync_leaves_the_leadership_to_another() -> None:
     cluster, runs = Cluster("a"), Runs()
     bad, good = Restricted(cluster), Restricted(cluster)
@@ -142,6 +147,7 @@ async def test_replica_that_cannot_sync_leaves_the_leadership_to_another() -> No
             assert runs.names == ["a"]
 
 
+@pytest.mark.behaviour("C-141")
 async def test_leader_that_becomes_unable_gives_the_lease_up(caplog: pytest.LogCaptureFixture) -> None:
     cluster, runs = Cluster("a"), Runs()
     bad, good = Restricted(cluster), Restricted(cluster)
@@ -162,6 +168,7 @@ async def test_leader_that_becomes_unable_gives_the_lease_up(caplog: pytest.LogC
             assert "gives up the leadership: no controller has been able to work for 120 s" in caplog.text
 
 
+@pytest.mark.behaviour("C-141")
 async def test_leader_without_another_replica_stands_again_after_doubling_pauses() -> None:
     cluster = Cluster("a")
     bad = Restricted(cluster)
@@ -188,6 +195,7 @@ async def test_replica_that_recovers_during_the_pause_leads_at_once() -> None:
         assert runs.names == ["a"]
 
 
+@pytest.mark.behaviour("C-141")
 async def test_outage_of_the_server_is_no_reason_to_step_down(caplog: pytest.LogCaptureFixture) -> None:
     cluster, runs = Cluster("a"), Runs()
     only = Restricted(cluster)
@@ -236,6 +244,7 @@ def test_invalid_sync_timeout_is_refused(seconds: Any) -> None:
         manager_of(Cluster(), sync_timeout=seconds)
 
 
+@pytest.mark.behaviour("C-141")
 async def test_sync_timeout_is_an_option() -> None:
     cluster = Cluster("a")
     bad = Restricted(cluster)
