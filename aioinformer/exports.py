@@ -47,7 +47,9 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.authorization": {
         "authorization.rbac": "Rbac",
-        "authorization.users": "AccessDenied EVERYBODY ReviewUnavailable Unauthenticated User Who permitted",
+        "authorization.users": (
+            "AccessDenied EVERYBODY ReviewUnavailable Unauthenticated User Who permitted permitted_path"
+        ),
     },
     "aioinformer.backoff": {
         "backoff": "BackoffOptions",

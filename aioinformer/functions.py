@@ -6,6 +6,7 @@ import inspect
 import os
 import sysconfig
 from functools import cache, partial, partialmethod
+from itertools import islice
 from pathlib import Path
 from types import CodeType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -14,7 +15,7 @@ from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
 _F = TypeVar("_F")
@@ -23,6 +24,9 @@ _log = get_logger("aioinformer.cache")
 
 #: At most this many decorators and partials around a function are unwrapped.
 _MAX_WRAPPERS = 20
+#: The most characters of the text of an error, and errors of a group, that a line names.
+_TEXT = 1000
+_NAMED = 5
 
 
 class Timed(Protocol):
@@ -78,6 +82,38 @@ def origin(error: BaseException) -> str:
     if not lines:
         return type(error).__name__
     return f"{type(error).__name__} at {place(*lines[innermost_user_code([file for file, _ in lines])])}"
+
+
+def described(error: BaseException) -> str:
+    """Return `origin` of an error, and its text; of a group, those of its first members, each different one once."""
+    parts = []
+    for each in islice(leaves(error), _NAMED):
+        text = text_of(each)
+        parts.append(f"{origin(each)}: {text}" if text else origin(each))
+    return "; ".join(dict.fromkeys(parts))
+
+
+def cause_of(error: BaseException) -> str:
+    """Return `origin` of an error; of a group, that of its first member."""
+    return origin(next(leaves(error), error))
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that a group contains, those in its groups included; an error that is no group itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from leaves(each)
+    else:
+        yield error
+
+
+def text_of(error: BaseException) -> str:
+    """Return the text of an error, at most 1,000 characters of it; "" if it has none, or raises."""
+    try:
+        text = str(error)
+    except Exception:  # a method of a class of the user
+        return ""
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]}… ({len(text)} characters)"
 
 
 def innermost_user_code(files: Sequence[str]) -> int:

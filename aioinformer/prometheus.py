@@ -128,7 +128,8 @@ _METRICS: Final[dict[type, str]] = {
         controller_runtime_max_concurrent_reconciles gauge workers Workers of the controller.
         controller_phase[phase] gauge phases 1 for the current phase of the controller, else 0.
         controller_change_to_end_seconds histogram answered From a change to the end of the run that answers it.
-        controller_parked_keys[reason] gauge parked_keys Keys that wait for a change, by the kind of the reason.
+        controller_parked_keys[reason] gauge parked_keys Keys that an error has parked, by the kind of the reason.
+        controller_waiting_keys gauge waiting Keys that wait for a change because their reconciler has asked for it.
         controller_failing_keys gauge failing Keys whose last attempt did not succeed.
         controller_longest_failure_seconds gauge longest_failure The longest time without a success of a key that fails.
         controller_oldest_key_seconds gauge oldest The longest time for which a ready key waits for a worker.
@@ -166,7 +167,7 @@ _VALUES: Final[dict[str, Callable[[Any], Any]]] = {
     "answers_by_code": lambda each: {**dict.fromkeys(product(_METHODS, _CODES), 0), **each.answers},
     "errors": lambda each: each.results.get("error", 0) + each.results.get("timeout", 0),
     "phases": lambda each: {phase: phase == each.phase for phase in _PHASES},
-    "parked_keys": lambda each: {**dict.fromkeys(("result", "terminal", "attempts", "error"), 0), **each.parked},
+    "parked_keys": lambda each: {**dict.fromkeys(("terminal", "attempts", "error"), 0), **each.parked},
 }
 _FAMILIES: Final[dict[str, type[Any]]] = {
     "gauge": GaugeMetricFamily,

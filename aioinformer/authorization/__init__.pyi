@@ -7,3 +7,4 @@ from aioinformer.authorization.users import Unauthenticated as Unauthenticated
 from aioinformer.authorization.users import User as User
 from aioinformer.authorization.users import Who as Who
 from aioinformer.authorization.users import permitted as permitted
+from aioinformer.authorization.users import permitted_path as permitted_path

@@ -155,9 +155,9 @@ class Rbac:
         return f"<Rbac by {', '.join(name for name, given in ways.items() if given)}>"
 
     @property
-    def reviews_tokens(self) -> bool:
-        """Whether bearer tokens are reviewed."""
-        return bool(self._audiences)
+    def reviews(self) -> list[Resource[Any]]:
+        """What is created on the API server, for which the process needs the right."""
+        return [_TOKEN_REVIEWS, _ACCESS_REVIEWS] if self._audiences else [_ACCESS_REVIEWS]
 
     def bind(self, client: Client) -> None:
         """Ask by this client, unless one was given. The program part that uses this object calls it when it starts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -68,6 +68,7 @@ class AccessDenied(AioinformerError):
     headers: Mapping[str, str] = {}
 
 
+@runtime_checkable
 class Who(Protocol):
     """Decides who sends a request, and what that user may see. `Rbac` is one; you may write another.
 
@@ -159,6 +160,29 @@ async def permitted(
             for verb in verbs:
                 if not await who.allows(user, verb, resource, namespace):
                     raise AccessDenied(_refusal(user, verb, resource, namespace))
+
+
+async def permitted_path(who: Who, headers: Mapping[str, str], peer: str, method: str, path: str) -> User:
+    """Return the user who sends a request for a URL that belongs to no resource, if that user may.
+
+    Upstream: filters.WithAuthenticationAndAuthorization in controller-runtime asks the same.
+
+    Args:
+        headers: see `Who.authenticate`.
+        peer: the address of the other end, "" if it is not known.
+        method: "GET"; HEAD counts as "GET".
+        path: "/metrics".
+
+    Raises:
+        Unauthenticated: the request does not prove who sends it.
+        AccessDenied: the user may not. The text names the rule of a ClusterRole that allows it.
+    """
+    user = await who.authenticate(headers, peer or None)
+    verb = "get" if method == "HEAD" else method.lower()
+    if not await who.allows_path(user, verb, path):
+        rule = f'nonResourceURLs: ["{path}"], verbs: ["{verb}"]'
+        raise AccessDenied(f"user {user.name!r} may not {verb} {path}: a ClusterRole must have the rule {rule}")
+    return user
 
 
 def _refusal(user: User, verb: str, resource: Resource[Any], namespace: str | None) -> str:

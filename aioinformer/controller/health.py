@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from aioinformer.authorization.users import AccessDenied, Unauthenticated, Who, permitted_path
 from aioinformer.listening import listening
 from aioinformer.logs import get_logger
 from aioinformer.metrics.counters import LATENESS_BOUNDS, DurationCounter
@@ -186,6 +187,7 @@ class HealthServer:
         port: 0 for any free port.
         metrics: a `PrometheusMetrics`, whose registry `/metrics` exports; other providers are not exported.
         late: returns by how many seconds timers of the event loop are late.
+        metrics_check: who may read `/metrics`; None for everybody who reaches the port.
 
     Attributes:
         port: the port; of 0, the one that was chosen, once the server listens.
@@ -200,11 +202,13 @@ class HealthServer:
         port: int = 0,
         metrics: Any = None,
         late: Callable[[], float] = lambda: 0.0,
+        metrics_check: Who | None = None,
     ) -> None:
         self.port = port
         self._host = host
         self._probes = {"/livez": lambda: self._with_loop(alive()), "/readyz": ready}
         self._registry: Any = getattr(metrics, "registry", None)
+        self._metrics_check = metrics_check
         self._failed: set[str] = set()
         self._late = late
 
@@ -263,6 +267,11 @@ class HealthServer:
     async def _metrics(self, request: WebRequest) -> Answer:
         from prometheus_client.exposition import choose_encoder
 
+        if self._metrics_check is not None:
+            try:
+                await permitted_path(self._metrics_check, request.headers, request.client, request.method, "/metrics")
+            except (Unauthenticated, AccessDenied) as refused:
+                return Answer(refused.status, _TEXT, f"{refused}\n".encode(), refused.headers)
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         body = await asyncio.to_thread(encode, self._registry)
         return Answer(200, content_type, body)

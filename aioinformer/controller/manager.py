@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack
 
+from aioinformer.authorization.users import Who
 from aioinformer.controller.debug.access import Check
 from aioinformer.controller.declaration import Controller, ControllerOptions, Writes, checked_list, controller
 from aioinformer.controller.health import STALE, Health, readiness
@@ -28,6 +29,7 @@ from aioinformer.controller.report import ManagerSnapshot, idle_snapshot
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning, Reconciler
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.settings import Restart, Settings
+from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.factory.factory import SharedInformerFactory
@@ -101,6 +103,8 @@ class Manager(Admitting):
 
         metrics: collects the metrics of informers and queues. None: `main` and `aioinformer run` export them to the
             registry of prometheus-client, if it is installed, and others collect none. False: none.
+        metrics_check: who may read `/metrics` on `health_port`, such as an `Rbac`: users need the right to `get` the
+            non-resource URL `/metrics`. None for everybody who reaches the port.
         factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.
         recorder: records Events instead of the manager's own; not in a dry run, unless you call it yourself.
 
@@ -137,6 +141,7 @@ class Manager(Admitting):
         sync_timeout: float = 120.0,
         # Parts of the embedding service
         metrics: MetricsProvider | Literal[False] | None = None,
+        metrics_check: Who | None = None,
         factory: SharedInformerFactory | None = None,
         recorder: Recorder | None = None,
     ) -> None:
@@ -162,6 +167,7 @@ class Manager(Admitting):
         self.max_staleness = max_staleness
         self.sync_timeout = sync_timeout
         self.metrics = metrics
+        self.metrics_check = metrics_check
         self.factory = factory
         self.recorder = recorder
         self.stop_report: StopReport | None = None
@@ -386,13 +392,17 @@ class Manager(Admitting):
         A standby that waits for the leadership is ready. With admission functions, it is true if they can answer;
         `reasons` has all that is wrong. Any thread may call this.
         """
-        return readiness(self.snapshot(), self.max_staleness)
+        return readiness(self._state(), self.max_staleness)
 
     def snapshot(self) -> ManagerSnapshot:
-        """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents.
+        """Return the state of the manager, as plain data for `json.dumps`: names, counts and texts of errors.
 
-        Any thread may call this.
+        The texts are those of the log, without credentials and control characters. Any thread may call this.
         """
+        state: ManagerSnapshot = scrubbed(self._state())
+        return state
+
+    def _state(self) -> ManagerSnapshot:
         session = self._session
         return idle_snapshot(self.name) if session is None else session.snapshot()
 
@@ -417,6 +427,8 @@ class Manager(Admitting):
 
         Args:
             check: returns True for a `DebugRequest` that may be answered; may be async. It is asked for every request.
+                Or an `Rbac`: users need the right to `get`, and for parked keys to `post`, the non-resource URLs
+                `/debug/*`, wherever the page is mounted.
             values: whether diffs have the values of fields, those of Secrets never; otherwise, they name the fields.
             retry: whether the page may run parked keys again.
             memory: bytes for recorded states; the keys that changed longest ago are dropped first.
@@ -435,6 +447,12 @@ class Manager(Admitting):
         if self._session is not None:
             self._session.debug_with(self._debug)
         return self._debug
+
+    @property
+    def checks(self) -> list[Check]:
+        """What decides who may read `/metrics` and the debug page, as far as it was given."""
+        page = None if self._debug is None else self._debug.check
+        return [each for each in (self.metrics_check, page) if each is not None]
 
     def report(self) -> dict[str, Any]:
         """Return what the debug page shows, as plain data for `json.dumps`: what is wrong first.

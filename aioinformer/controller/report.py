@@ -43,9 +43,11 @@ class ControllerSnapshot(TypedDict):
         ready: how many requests wait for a worker.
         delayed: how many requests wait for their time.
         gone: how many keys of a standby have no object any more: they run last if it takes over soon.
-        parked: keys that wait for a change, and why.
-        failing: keys whose last attempt did not succeed, how often, and the last reason, or the place of the last
-            error; a hundred of them.
+        parked: keys that wait for a change because of an error, and why.
+        waiting: keys that wait for a change on purpose, and the reason that `Result(parked=…)` gave.
+        failing: keys whose last attempt did not succeed, how often, and the last reason, or the place and the text of
+            the last error; a hundred of them.
+        failing_keys: how many keys there are whose last attempt did not succeed.
         results: how many attempts there were by result: "success", "again", "retry_after", "conflict", "error",
             "timeout", "stale", "parked", "cancelled".
         undecodable: objects of the primary that cannot be decoded, and why; none if the controller has a handler for
@@ -66,7 +68,9 @@ class ControllerSnapshot(TypedDict):
     delayed: int
     gone: int
     parked: dict[str, str]
+    waiting: dict[str, str]
     failing: dict[str, str]
+    failing_keys: int
     results: dict[str, int]
     undecodable: dict[str, str]
     loops: int

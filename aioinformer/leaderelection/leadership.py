@@ -96,6 +96,7 @@ class Leadership:
         self.terms = 0
         name, namespace, identity = election.name, election.namespace, election.identity
         options = self._options = election.options
+        self._lease = f"{namespace}/{name}"
         self._elector = LeaderElector(
             transport, name, namespace, identity=identity, options=options, random=random, metrics=metrics, event=event
         )
@@ -104,6 +105,11 @@ class Leadership:
     def identity(self) -> str:
         """The identity of this process."""
         return self._elector.identity
+
+    @property
+    def lease(self) -> str:
+        """The Lease, as "namespace/name"."""
+        return self._lease
 
     async def run(self, protected: Callable[[Term], Awaitable[object]]) -> None:
         """Run an async function in each term, until it returns or fails in one.

@@ -125,7 +125,8 @@ class ControllerStatistics(msgspec.Struct, frozen=True):
         results: the attempts so far, by result.
         worked: durations of the attempts.
         answered: durations from a change to the end of the run that answers it, retries included.
-        parked: the keys that are parked now, by the kind of the reason: see `Parked`.
+        parked: the keys that are parked now because of an error, by the kind of the reason: see `Parked`.
+        waiting: the keys that wait for a change on purpose: `Result(parked=…)`.
         failing: the keys whose last attempt did not succeed.
         oldest: for how long the oldest key that is ready has waited for a worker; 0 for none.
         loops: how many runs have triggered themselves.
@@ -146,6 +147,7 @@ class ControllerStatistics(msgspec.Struct, frozen=True):
     worked: Durations
     answered: Durations
     parked: Mapping[str, int]
+    waiting: int
     failing: int
     oldest: float
     loops: int

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from aioinformer.authorization import Rbac
 from aioinformer.crds import CustomResource
 from aioinformer.resources import catalog
 from aioinformer.resources.resource import Resource
@@ -116,6 +117,11 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
         yield Rule(_CONFIG_MAPS, "", ("get", "update"), ring.namespace, (ring.object,), why)
         sooner = ("replicas notice a change of the ring at once, instead of at their next read",)
         yield Rule(_CONFIG_MAPS, "", ("watch",), ring.namespace, (ring.object,), sooner)
+    for check in manager.checks:
+        if isinstance(check, Rbac):
+            for resource in check.reviews:
+                why = ("asks who may read the metrics or the debug page",)
+                yield Rule(resource, "", ("create",), CLUSTER, reasons=why)
 
 
 def _of_inputs(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:

@@ -27,7 +27,7 @@ from aioinformer.transport.proxies import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LISTS: Final = ("failing", "parked", "running", "oldest", "hottest", "slowest", "settling")
+LISTS: Final = ("failing", "parked", "waiting", "running", "oldest", "hottest", "slowest", "settling")
 SORTS: Final = ("page", "key", "attempts", "runs", "longest")
 _RETRY: Final = 2.0
 #: A report is one line; the longest one has twice as many bytes.
@@ -86,6 +86,8 @@ class Screen(msgspec.Struct):
             yield self.lost
             return
         yield f"{report['manager']} {'runs' if report['running'] else 'does not run'}, {_wrong(report)}"
+        if report["standby"]:
+            yield report["standby"]
         for each in report["problems"]:
             yield f"{each['severity']}: {each['text']} {each['remedy']} See docs/troubleshooting.md#{each['see']}."
         for name, each in report["controllers"].items():
@@ -97,10 +99,15 @@ class Screen(msgspec.Struct):
         parts: list[Any] = [Text(f"manager {report.get('manager', '')}  {self.lost or _wrong(report)}", style="bold")]
         if self.lost:
             parts[0].stylize("red")
-        for each in report.get("problems", ())[: max(2, height // 6)]:
+        if standby := report.get("standby"):
+            parts.append(_line("standby: ", "cyan", standby))
+        problems, most = report.get("problems", ()), max(2, height // 6)
+        for each in problems[:most]:
             style = "red" if each["severity"] == "error" else "yellow"
             parts.append(_line(f"{each['severity']}: ", style, each["text"]))
             parts.append(_line("  ", style, each["remedy"]))
+        if len(problems) > most:
+            parts.append(_line(f"and {_count(len(problems) - most, 'more problem')}", "dim"))
         for name, each in report.get("controllers", {}).items():
             parts.append(_line(f"{name}  ", "cyan", _counts(each)))
         if self.followed is not None:
@@ -113,7 +120,9 @@ class Screen(msgspec.Struct):
     def _table(self, height: int) -> Table:
         rows = self.rows()
         table = Table(box=None, expand=True, pad_edge=False, header_style="bold cyan", title_justify="left")
-        table.title = f"{self.shown} ({len(rows)}), in the order of {self.sort}"
+        total = self.report.get("key_counts", {}).get(self.shown, 0)
+        size = f"{len(rows):,} of {total:,}" if total > len(rows) else f"{len(rows):,}"
+        table.title = f"{self.shown} ({size}), in the order of {self.sort}"
         for name in ("KEY", "CONTROLLER", "STATE"):
             table.add_column(name, no_wrap=True)
         for name in ("ATTEMPTS", "RUNS", "LONGEST"):
@@ -298,12 +307,16 @@ async def _reason(answer: aiohttp.ClientResponse) -> str:
 
 def _wrong(report: dict[str, Any]) -> str:
     count = len(report.get("problems", ()))
-    return "nothing is known to be wrong" if not count else f"{count} problem{'s' if count > 1 else ''}"
+    return _count(count, "problem") if count else "nothing is known to be wrong"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _counts(found: dict[str, Any]) -> str:
-    counts = (f"{found[name]} {name}" for name in ("ready", "delayed"))
-    kinds = (f"{found[f'{name}_keys']} {name}" for name in ("failing", "parked"))
+    counts = (f"{found[name]:,} {name}" for name in ("ready", "delayed"))
+    kinds = (f"{found[f'{name}_keys']:,} {name}" for name in ("failing", "parked", "waiting"))
     results = " ".join(f"{name}={count}" for name, count in found["results"].items())
     running = f"{len(found['running'])}/{found['workers']} running"
     return f"{found['phase']}, {', '.join([running, *counts, *kinds])}; {results or 'no results yet'}"

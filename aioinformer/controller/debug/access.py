@@ -1,6 +1,7 @@
 """Who may read the debug page: requests as plain data, and the rules for them.
 
-A check function of the user decides on every request, wherever it seems to come from. Without one, the page answers on
+A check function of the user, or a `Who` such as `Rbac`, decides on every request, wherever it seems to come from.
+Without one, the page answers on
 its own port only, and there only *local* requests: those that come from a loopback address, name a loopback address as
 their host, and have no header of a proxy. The host matters because of DNS rebinding: a web page can make a browser send
 requests to 127.0.0.1 under a name of its own. A page in an application of the user needs the function: a proxy on the
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from aioinformer.authorization.users import Who, permitted_path
 from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
 from aioinformer.serving import WebRequest
@@ -53,8 +55,12 @@ class DebugRequest(WebRequest, frozen=True):
         return bool(host) and site == "same-origin" and urlsplit(origin).netloc.lower() == host.lower()
 
 
-#: Returns whether a request may be answered, or an awaitable of that.
-Check: TypeAlias = Callable[[DebugRequest], bool | Awaitable[bool]]
+#: Returns whether a request may be answered, or an awaitable of that; or decides who sends it and what that user may.
+Check: TypeAlias = Callable[[DebugRequest], bool | Awaitable[bool]] | Who
+
+#: The path that a `Who` is asked for, wherever the page is. Its own paths begin with "api/", and every user may get
+#: URLs below /api/: these belong to the API server, and Kubernetes grants them for discovery.
+PATH: Final = "/debug"
 
 
 async def refusal(request: DebugRequest, check: Check | None, *, on_own_port: bool) -> str:
@@ -62,7 +68,13 @@ async def refusal(request: DebugRequest, check: Check | None, *, on_own_port: bo
 
     Args:
         on_own_port: whether it came over the port of the page, which listens on a loopback address.
+
+    Raises:
+        Unauthenticated, AccessDenied: as the check of a `Who`.
     """
+    if isinstance(check, Who):
+        await permitted_path(check, request.headers, request.client, request.method, f"{PATH}/{request.path}")
+        return ""
     if check is None and not on_own_port:
         return (
             "this page is part of an application, and answers no request without a check, because a proxy on this "

@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from aioinformer.authorization.rbac import Rbac
+from aioinformer.authorization.users import AccessDenied, Unauthenticated, Who
+from aioinformer.client.client import Client
 from aioinformer.controller.debug.access import Check, DebugRequest, refusal
 from aioinformer.controller.debug.recording import Recording
-from aioinformer.controller.debug.report import key_report, report, scrubbed
+from aioinformer.controller.debug.report import key_report, report
 from aioinformer.controller.running.active import ActiveController
 from aioinformer.controller.running.session import Session
+from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.listening import listening
@@ -75,6 +79,7 @@ class DebugApp:
     the texts of the log; no credential, and nothing that a Secret contains.
 
     Attributes:
+        check: as given; None for none.
         recording: of the session that runs, or ran last.
 
     Raises:
@@ -92,8 +97,8 @@ class DebugApp:
         memory: int,
         docs: str,
     ) -> None:
-        if check is not None and not callable(check):
-            raise UsageError(f"debug_app: check must be a function of a DebugRequest, not {check!r}")
+        if check is not None and not callable(check) and not isinstance(check, Who):
+            raise UsageError(f"debug_app: check must be a function of a DebugRequest, or an Rbac, not {check!r}")
         if type(memory) is not int or memory < 0:
             raise OptionError(f"debug_app: memory must be a number of bytes, 0 or more, not {memory!r}")
         if docs and not docs.startswith(("https://", "http://")):
@@ -101,7 +106,7 @@ class DebugApp:
         self.recording = Recording(memory, values=values)
         self._name = name
         self._session = session
-        self._check = check
+        self.check = check
         self._retry = retry
         self._docs = docs
         self._ended: asyncio.Future[None] | None = None
@@ -112,8 +117,10 @@ class DebugApp:
 
     # For the manager.
 
-    def begin(self) -> None:
-        """Begin to record a session."""
+    def begin(self, client: Client) -> None:
+        """Begin to record a session. Its client asks what an `Rbac` without one of its own wants to know."""
+        if isinstance(self.check, Rbac):
+            self.check.bind(client)
         self.recording = Recording(self.recording.histories.limit, values=self.recording.values)
         self._ended = asyncio.get_running_loop().create_future()
         self._known, self._memory = (float("-inf"), b""), (float("-inf"), [])
@@ -163,8 +170,12 @@ class DebugApp:
         else:
             sent = msgspec.structs.replace(sent, path=sent.path.strip("/"))
             request = DebugRequest(*msgspec.structs.astuple(sent))
-            reason = await refusal(request, self._check, on_own_port=on_own_port)
-            answer = _error(403, reason) if reason else await self._answer(request)
+            try:
+                reason = await refusal(request, self.check, on_own_port=on_own_port)
+            except (Unauthenticated, AccessDenied) as refused:
+                answer = msgspec.structs.replace(_error(refused.status, str(refused)), headers=refused.headers)
+            else:
+                answer = _error(403, reason) if reason else await self._answer(request)
         return msgspec.structs.replace(answer, headers={**_HEADERS, **answer.headers})
 
     async def _answer(self, request: DebugRequest) -> Answer:

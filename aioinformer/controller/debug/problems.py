@@ -1,7 +1,15 @@
-"""What is wrong now: from a report to sentences, each with a remedy and the section of *Troubleshooting*. No I/O."""
+"""What is wrong now: from a report to sentences, each with a remedy and the section of *Troubleshooting*. No I/O.
+
+- A sentence counts all that it is about, whatever the lists of the report leave out, and names a key of it.
+- One cause is one sentence: keys that fail at one line, caches with one reason, attempts that await one line. What
+  follows from a cause that has a sentence has none: a controller that waits for a cache, a key whose object cannot be
+  decoded.
+- What was wrong and is not any more is no problem.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -14,10 +22,16 @@ _LONG_ATTEMPT: Final = 60.0
 _LONG_WAIT: Final = 60.0
 _LONG_CALL: Final = 30.0
 _LONG_SYNC: Final = 10.0
-#: Pending notifications of a handler, failures of a key in a row, and seconds by which the event loop is late.
+#: Pending notifications of a handler, and seconds by which the event loop is late.
 _BACKLOG: Final = 10_000
-_FAILURES: Final = 3
 _LATE: Final = 0.5
+#: Failures of a key in a row that are worth a sentence.
+FAILURES: Final = 3
+#: Of so many causes a controller has a sentence each, and the others one together; and so many names a sentence has.
+_CAUSES: Final = 8
+_NAMES: Final = 3
+#: What the reason of a cache says of objects that controllers report themselves.
+_UNDECODABLE: Final = re.compile(r"\d+ objects? cannot be decoded( \([^)]*\))?(; |$)")
 
 #: Phases of informers, each with its section and the remedy.
 _PHASE_TABLE: Final = """
@@ -43,10 +57,22 @@ def problems(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     Each problem has `severity` ("error" or "warning"), `text`, `remedy`, `see` (a section of docs/troubleshooting.md),
     and may have `controller` and `key`.
     """
-    found = [*_of_manager(report), *_of_caches(report)]
+    found = [*_of_manager(report), *_of_caches(report), *_of_handlers(report), *_of_undecodable(report)]
     for name, controller in report["controllers"].items():
         found += _of_controller(report, name, controller)
     return sorted(found, key=lambda each: each["severity"] != ERROR)
+
+
+def standby(report: Mapping[str, Any]) -> str:
+    """Return that this replica is a standby, and for what it waits; "" if it is none."""
+    elector = report["elector"]
+    if elector is None or elector["leads"] or not report["running"]:
+        return ""
+    idle = [name for name, each in report["controllers"].items() if each["elected"]]
+    holder = f"which {elector['leader']} holds" if elector["leader"] else "which no replica holds"
+    trouble = f" It does not compete for it: {elector['trouble']}." if elector["trouble"] else ""
+    does = f" Until it leads, {_named(idle)} {'does' if len(idle) == 1 else 'do'} nothing here." if idle else ""
+    return f"This replica is a standby: it waits for Lease {elector['lease']}, {holder}.{trouble}{does}"
 
 
 def _problem(severity: str, text: str, remedy: str, see: str, **subject: str) -> dict[str, Any]:
@@ -70,9 +96,11 @@ def _of_manager(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             remedy = "the liveness probe fails, so kubelet restarts the process; look at the running attempts below"
             yield _problem(ERROR, f"The process is not alive: {reason}", remedy, "attempt-hangs")
     elector = report["elector"]
-    if elector is not None and not elector["leader"]:
+    if elector is not None and not elector["leader"] and report["running"]:
         remedy = "look at the Lease with `kubectl get lease`, and at the permissions with `aioinformer check`"
-        yield _problem(ERROR, "No replica leads: the elected controllers do nothing", remedy, "standby")
+        trouble = f": {elector['trouble']}" if elector["trouble"] else ""
+        text = f"No replica holds Lease {elector['lease']}, so the elected controllers do nothing{trouble}"
+        yield _problem(ERROR, text, remedy, "standby")
     yield from _of_webhooks(report["webhooks"])
     if (ring := report["ring"]) is not None:
         if ring["gap"]:
@@ -95,22 +123,64 @@ def _of_webhooks(webhooks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _of_caches(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    reported = {each["caches"][0] for each in report["controllers"].values() if each["undecodable_keys"]}
+    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for cache in report["caches"]:
-        name, phase = cache["cache"], cache["phase"]
-        remedy, see = _PHASES.get(phase, ("", ""))
-        reason = f" ({phase}: {cache['reason']})" if cache["reason"] else f" ({phase})"
-        age = report["time"] - (cache["stale_since"] or report["time"])
-        if phase == "stopped":
-            yield _problem(ERROR, f"The informer of {name} has ended{reason}", remedy, see)
-        elif not cache["synced"]:
-            if phase not in ("new", "syncing") or report["time"] - (cache["since"] or report["time"]) > _LONG_SYNC:
-                progress = f": {cache['listing']}" if cache["listing"] else ""
-                yield _problem(ERROR, f"The cache of {name} has not synced{reason}{progress}", remedy, see)
-        elif cache["stale_since"] is not None:
-            text = f"The cache of {name} has not followed the server for {_age(age)}{reason}"
-            yield _problem(ERROR, text, remedy or "look at the API server", see or "late")
-        elif phase == "degraded":
-            yield _problem(WARNING, f"The cache of {name} is incomplete{reason}", remedy, see)
+        reason = cache["reason"]
+        if cache["phase"] == "degraded" and cache["name"] in reported:
+            reason = _UNDECODABLE.sub("", reason, count=1)
+            if not reason:
+                continue
+        if what := _state_of(report, cache):
+            found.setdefault((what, cache["phase"], reason), []).append(cache)
+    for (what, phase, reason), caches in found.items():
+        yield _of_similar(report, what, phase, reason, caches)
+
+
+def _state_of(report: Mapping[str, Any], cache: Mapping[str, Any]) -> str:
+    """Return what is wrong with a cache: "ended", "not synced", "stale" or "incomplete"; "" for nothing."""
+    phase = cache["phase"]
+    if phase == "stopped":
+        return "ended"
+    if not cache["synced"]:
+        young = report["time"] - (cache["since"] or report["time"]) <= _LONG_SYNC
+        return "" if young and phase in ("new", "syncing") else "not synced"
+    if cache["stale_since"] is not None:
+        return "stale"
+    return "incomplete" if phase == "degraded" else ""
+
+
+def _of_similar(
+    report: Mapping[str, Any], what: str, phase: str, reason: str, caches: list[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the problem of some caches with one state and one reason."""
+    names, one = _named([each["cache"] for each in caches]), len(caches) == 1
+    why = f" ({phase}: {reason})" if reason else f" ({phase})"
+    remedy, see = _PHASES.get(phase, ("", ""))
+    subject = f"The cache of {names} has" if one else f"{len(caches)} caches have"
+    those = "" if one else f": {names}"
+    if what == "ended":
+        subject = f"The informer of {names} has" if one else f"{len(caches)} informers have"
+        return _problem(ERROR, f"{subject} ended{why}{those}", remedy, see)
+    if what == "not synced":
+        listing = ", ".join(each["listing"] for each in caches if each["listing"])
+        known = {each["name"] for each in caches}
+        waits = [
+            name for name, each in report["controllers"].items() if each["waits_for"] and known & {*each["caches"]}
+        ]
+        follows = f"; {_named(waits)} {'waits' if len(waits) == 1 else 'wait'} for {'it' if one else 'them'}"
+        text = f"{subject} not synced{why}{those}{f': {listing}' if listing else ''}{follows if waits else ''}"
+        return _problem(ERROR, text, remedy, see)
+    if what == "stale":
+        age = _age(report["time"] - min(each["stale_since"] for each in caches))
+        text = f"{subject} not followed the server for {age}{why}{those}"
+        return _problem(ERROR, text, remedy or "look at the API server", see or "late")
+    subject = f"The cache of {names} is" if one else f"{len(caches)} caches are"
+    return _problem(WARNING, f"{subject} incomplete{why}{those}", remedy, see)
+
+
+def _of_handlers(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for cache in report["caches"]:
         for handler in cache["handlers"]:
             call = handler["current"]
             if call is not None and call["seconds"] > _LONG_CALL:
@@ -122,66 +192,125 @@ def _of_caches(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 yield _problem(WARNING, text, "make it faster, or use a `CoalescingHandler`", "backlog")
 
 
+def _of_undecodable(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of each cache that do not fit their class: one problem for all controllers of the cache."""
+    found: dict[str, list[str]] = {}
+    for name, each in report["controllers"].items():
+        if each["undecodable_keys"]:
+            found.setdefault(each["caches"][0], []).append(name)
+    for names in found.values():
+        first = report["controllers"][names[0]]
+        key, reason = next(iter(first["undecodable"].items()))
+        reason = reason.removeprefix(f"{key}: ")
+        count = _keys(first["undecodable_keys"], "does", "do")
+        text = f"{count} not fit the class of {_named(names)}; {key}: {reason}"
+        who = {"controller": names[0], "key": key}
+        yield _problem(ERROR, text, "correct the object or the class", "undecodable-widget", **who)
+
+
 def _of_controller(report: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     who = {"controller": name}
-    if failure := report["failed"].get(name):
+    yield from _of_phase(report, name, found)
+    yield from _of_attempts(name, found)
+    yield from _of_parked(name, found)
+    yield from _of_failing(name, found)
+    waits = [each for each in report["keys"]["oldest"] if each["controller"] == name]
+    oldest = max(waits, key=lambda each: each["waited"], default=None)
+    if oldest is not None and oldest["waited"] > _LONG_WAIT and found["phase"] == "working":
+        count = _keys(found["ready"], "waits", "wait")
+        busy = f"{len(found['running'])} of {found['workers']} run"
+        text = f"{count} for a worker of {name}, {oldest['key']} for {_age(oldest['waited'])}; {busy}"
         yield _problem(
-            ERROR, f"Controller {name} has failed: {failure}", "read the traceback in the log", "crashed", **who
+            WARNING, text, "raise `workers=`, or make the runs shorter", "keys-wait", **who, key=oldest["key"]
         )
+    if loops := found["looping"]:
+        first, others = loops[0], found["looping_keys"] - 1
+        times = f"{first['runs']} times in {first['seconds']:.1f} s"
+        also = f", and {others:,} other{'s' if others > 1 else ''} do so" if others else ""
+        text = f"Controller {name} triggers itself: {first['key']} ran {times}, each time after its own write{also}"
+        remedy = "write only what differs, or filter the change with `when=`"
+        yield _problem(WARNING, f"{text}; {first['fields']}", remedy, "loop", **who, key=first["key"])
+    for each, lost in found["lost_changes"].items():
+        changes = f"Changes of {lost:,} objects are" if lost > 1 else "The change of an object is"
+        last = f"; {'the last one is ' if lost > 1 else ''}{found['lost_keys'].get(each, 'unknown')}"
+        text = f"{changes} lost for {name}: the function of {each} raises{last}"
+        yield _problem(ERROR, text, "correct the function; a restart maps all objects", "lost-changes", **who)
+
+
+def _of_phase(report: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    who = {"controller": name}
+    if failure := report["failed"].get(name):
+        text = f"Controller {name} has failed: {failure}"
+        yield _problem(ERROR, text, "read the traceback in the log", "crashed", **who)
     elif found["phase"] == "catching up":
         text = f"Controller {name} leads, and waits for its caches: {', '.join(found['waits_for'])}"
         yield _problem(WARNING, text, "it begins by itself; look at the caches below", "catching-up", **who)
     elif found["waits_for"] and found["phase"] == "syncing":
-        text = f"Controller {name} waits for {', '.join(found['waits_for'])}"
-        yield _problem(WARNING, text, "`aioinformer check` says what the cluster lacks", "waits", **who)
+        caches = [each for each in report["caches"] if each["name"] in found["caches"]]
+        if not any(_state_of(report, each) == "not synced" for each in caches):
+            text = f"Controller {name} waits for {', '.join(found['waits_for'])}"
+            yield _problem(WARNING, text, "`aioinformer check` says what the cluster lacks", "waits", **who)
+
+
+def _of_attempts(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the attempts that take long: one problem for all that await one line."""
+    hanging: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for each in found["running"]:
         if each["seconds"] > _LONG_ATTEMPT:
-            where = f" at {each['awaits']}" if each["awaits"] else ""
-            threads = f", and runs {', '.join(each['threads'])} in a thread" if each["threads"] else ""
-            text = f"The attempt for {each['key']} of {name} has waited for {_age(each['seconds'])}{where}{threads}"
-            remedy = "limit what it awaits with `asyncio.timeout`, or set `timeout=` of the controller"
-            yield _problem(ERROR, text, remedy, "attempt-hangs", **who, key=each["key"])
-    if count := found["parked_keys"]:
-        key, reason = next(iter(found["parked"].items()))
-        text = f"{_keys(count, 'is', 'are')} parked in {name}; {key}: {reason}"
-        remedy = "correct the object, whose change runs the key; or the program, whose restart runs all keys"
-        yield _problem(ERROR, text, remedy, "parked", **who, key=key)
-    yield from _of_failing(report, name, found)
-    if waited := max((each["waited"] for each in report["keys"]["oldest"] if each["controller"] == name), default=0.0):
-        busy = len(found["running"])
-        if waited > _LONG_WAIT and found["phase"] == "working":
-            text = f"{found['ready']:,} keys of {name} wait for a worker, the oldest for {_age(waited)}; {busy} run"
-            yield _problem(WARNING, text, "raise `workers=`, or make the runs shorter", "keys-wait", **who)
-    if unseen := found["undecodable"]:
-        key, reason = next(iter(unseen.items()))
-        text = f"{_keys(len(unseen), 'does', 'do')} not fit the class of {name}; {key}: {reason}"
-        yield _problem(ERROR, text, "correct the object or the class", "undecodable-widget", **who, key=key)
-    if found["loops"]:
-        text = f"Controller {name} has triggered itself: {found['loops']} runs followed its own writes"
-        yield _problem(WARNING, text, "write only what differs, or filter the change with `when=`", "loop", **who)
-    for each, lost in found["lost_changes"].items():
-        text = f"Changes of {lost} objects are lost for {name}: the function of {each} raises"
-        yield _problem(ERROR, text, "correct the function; a restart maps all objects", "lost-changes", **who)
+            hanging.setdefault((each["awaits"], *each["threads"]), []).append(each)
+    for (awaits, *threads), attempts in hanging.items():
+        first = max(attempts, key=lambda each: each["seconds"])
+        key, age = first["key"], _age(first["seconds"])
+        where = f" at {awaits}" if awaits else ""
+        calls = f", and runs {', '.join(threads)} in a thread" if threads else ""
+        text = f"The attempt for {key} of {name} has waited for {age}{where}{calls}"
+        if len(attempts) > 1:
+            text = f"{len(attempts)} attempts of {name} wait{where}{calls}; the longest, for {key}, for {age}"
+        remedy = "limit what it awaits with `asyncio.timeout`, or set `timeout=` of the controller"
+        yield _problem(ERROR, text, remedy, "attempt-hangs", controller=name, key=key)
 
 
-def _of_failing(report: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    failing = [each for each in report["keys"]["failing"] if each["controller"] == name]
-    conflicts = [each for each in failing if each.get("conflicts", 0) >= _FAILURES]
-    lasting = [each for each in failing if each["attempts"] >= _FAILURES and each not in conflicts]
-    for keys, remedy, see in (
-        (conflicts, "let one of the writers leave the field or the object to the other one", "lasting-conflict"),
-        (lasting, "correct the code, or what it depends on; the key is retried until it succeeds", "reconciler-fails"),
-    ):
-        if keys:
-            first = keys[0]
-            times = max(first["attempts"], first.get("conflicts", 0))
-            what = "conflict again and again" if see == "lasting-conflict" else "fail again and again"
-            text = f"{_keys(len(keys), what.replace(' ', 's ', 1), what)} in {name}; {first['key']}: {times} times"
-            yield _problem(ERROR, f"{text}, {first['error']}", remedy, see, controller=name, key=first["key"])
+def _of_parked(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    remedy = "correct the object, whose change runs the key; or the program, whose restart runs all keys"
+    parks, others = found["parks"][:_CAUSES], found["parks"][_CAUSES:]
+    for each in parks:
+        text = f"{_keys(each['keys'], 'is', 'are')} parked in {name}; {each['key']}: {each['error']}"
+        yield _problem(ERROR, text, remedy, "parked", controller=name, key=each["key"])
+    if others:
+        count, key = sum(each["keys"] for each in others), others[0]["key"]
+        text = f"{_keys(count, 'is', 'are')} parked in {name} for {len(others):,} other reasons, {key} for one"
+        yield _problem(ERROR, text, remedy, "parked", controller=name, key=key)
+
+
+def _of_failing(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    lasting = [each for each in found["failures"] if each["times"] >= FAILURES]
+    for each in lasting[:_CAUSES]:
+        conflict = each["kind"] == "conflict"
+        what = ("conflicts", "conflict") if conflict else ("fails", "fail")
+        remedy = "correct the code, or what it depends on; the key is retried until it succeeds"
+        if conflict:
+            remedy = "let one of the writers leave the field or the object to the other one"
+        text = f"{_keys(each['keys'], *what)} again and again in {name}; {each['key']}: {each['times']} times"
+        see = "lasting-conflict" if conflict else "reconciler-fails"
+        yield _problem(ERROR, f"{text}, {each['error']}", remedy, see, controller=name, key=each["key"])
+    if others := lasting[_CAUSES:]:
+        count, key = sum(each["keys"] for each in others), others[0]["key"]
+        text = (
+            f"{_keys(count, 'fails', 'fail')} again and again in {name} for {len(others):,} other causes, {key} for one"
+        )
+        remedy = "correct these causes after the others; the list of failing keys has the errors"
+        yield _problem(ERROR, text, remedy, "reconciler-fails", controller=name, key=key)
 
 
 def _keys(count: int, one: str, many: str) -> str:
     return f"{count:,} {f'key {one}' if count == 1 else f'keys {many}'}"
+
+
+def _named(names: list[str]) -> str:
+    """Return some names as a list: "a, b, c and 4 more"."""
+    if len(names) > _NAMES:
+        return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES:,} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _age(seconds: float) -> str:

@@ -8,48 +8,43 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 import time
+from functools import cache
 from heapq import nlargest
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from aioinformer.controller.debug.problems import problems
+from msgspec.structs import asdict
+
+from aioinformer.controller.debug.problems import FAILURES, problems, standby
 from aioinformer.controller.debug.recording import longest
+from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.exports import package_version
 from aioinformer.functions import innermost_user_code, place
-from aioinformer.logs import get_logger, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from aioinformer.controller.debug.recording import Recording
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.session import Session
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.workqueue.requests.request_queue import KeySnapshot, QueueSnapshot
 
-_log = get_logger("aioinformer.controller")
+E = TypeVar("E")
 
 #: The most keys of each list.
 KEYS: Final = 50
-#: The most frames of an attempt, and keys of which a controller says why they are parked.
+#: The lists of keys.
+LISTS: Final = ("running", "failing", "parked", "waiting", "settling", "oldest", "hottest", "slowest")
+#: The most frames of an attempt.
 _FRAMES: Final = 16
-_PARKED: Final = 200
+#: Seconds from which on a run is slow.
+_SLOW: Final = 0.001
 #: Runs within so many seconds do not make a key hotter if they are closer together.
 _CALM: Final = 10.0
-#: A text with a credential has one of these; most texts have none.
-_MARKS: Final = (" ", "://", "eyJ", "=", '":', "':")
-#: Credentials in texts of servers, proxies and programs. `token:` and `secret:` count in quotes only: resources are
-#: named so.
-_NAMES: Final = r"passw(?:or)?d|passphrase|pwd|api[_-]?key|access[_-]?key|private[_-]?key"
-_CREDENTIALS: Final = re.compile(
-    r"(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}"
-    r"|(?P<user>://)[^/\s@]+@"
-    r"|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)"
-    rf"|(?P<name>(?:{_NAMES})(?:[\"']?\s*:\s*|\s*=\s*)|(?:secret|token)(?:[\"']\s*:\s*|\s*=\s*))"
-    r"(?:\"[^\"]+(?:\"|$)|'[^']+(?:'|$)|[^\s\"'&,;)}]+)",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def report(name: str, session: Session | None, recording: Recording | None = None, lag: float = 0.0) -> dict[str, Any]:
@@ -66,7 +61,12 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
     found: dict[str, Any] = {
         "manager": name,
         "time": time.time(),
-        "process": {"pid": os.getpid(), "python": sys.version.split()[0], "version": package_version()},
+        "process": {
+            "pid": os.getpid(),
+            "started": process_started(),
+            "python": sys.version.split()[0],
+            "version": package_version(),
+        },
         "running": session is not None and not session.is_ending(),
         "problems": [],
         "loop": {"lag": lag},
@@ -75,6 +75,7 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
         "webhooks": {"waits_for": None, "failing": []},
         "controllers": {},
         "keys": {},
+        "key_counts": {},
         "caches": [],
         "recording": None,
     }
@@ -86,23 +87,25 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
         found["failed"], found["ring"], found["leader"] = snapshot["failed"], snapshot["ring"], snapshot["leader"]
         if (leadership := session.leadership) is not None:
             found["elector"] = {
+                "lease": leadership.lease,
                 "identity": leadership.identity,
                 "leader": leadership.leader(),
                 "leads": leadership.is_leader(),
                 "terms": leadership.terms,
                 "failure": leadership.failure(),
+                "trouble": snapshot["election"],
             }
         for each, supervised in session.controllers.items():
             found["controllers"][each] = _controller(supervised.active, dict(snapshot["controllers"][each]))
         found["webhooks"] = {"waits_for": snapshot["webhooks"], "failing": _failing_webhooks(session)}
-        found["keys"] = _keys(session, recording)
+        found["keys"], found["key_counts"] = _keys(session, recording)
         informers = snapshot["informers"]
         for known, cache in (informers or {"informers": {}})["informers"].items():
             moved = () if recording is None else recording.transitions.get(cache["name"], ())
             transitions = [{"time": at, "phase": phase, "reason": reason} for at, phase, reason in reversed(moved)]
             found["caches"].append({"cache": known, **cache, "transitions": transitions})
         found["alive"] = session.alive().reasons
-    found["problems"] = problems(found)
+    found["standby"], found["problems"] = standby(found), problems(found)
     cleaned: dict[str, Any] = scrubbed(found)
     return cleaned
 
@@ -127,7 +130,7 @@ def key_report(
     found: dict[str, Any] = {
         "controller": active.name,
         "key": str(key),
-        "state": "settling" if key in active.gate.settling else known.state,
+        "state": _state_of(active, known),
         "causes": [*map(str, known.causes)],
         "causes_left_out": known.causes_left_out,
         "attempts": 0,
@@ -163,42 +166,119 @@ def key_report(
     return found
 
 
+def _state_of(active: ActiveController, known: KeySnapshot) -> str:
+    if known.key in active.gate.settling:
+        return "settling"
+    return "waiting" if known.parked is not None and known.parked.kind == "result" else known.state
+
+
 def _controller(active: ActiveController, snapshot: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a controller: its snapshot with shorter lists, and the number of all beside each one."""
+    now = asyncio.get_running_loop().time()
     lines = {str(each.run.key): line_of(stack_of(task.get_coro())) for task, each in active.attempts.items()}
     for each in snapshot["running"]:
         each["awaits"] = lines.get(each["key"], "")
-    snapshot["parked_keys"], snapshot["failing_keys"] = len(snapshot["parked"]), active.queue.problems()[1]
-    snapshot["parked"] = dict(islice(snapshot["parked"].items(), _PARKED))
+    queued, undecodable = active.queue.snapshot(None), snapshot["undecodable"]
+    snapshot["failures"] = _failures(queued)
+    snapshot["parks"] = _parks(queued, undecodable)
+    for name in ("parked", "waiting", "undecodable", "settling"):
+        snapshot[f"{name}_keys"] = len(snapshot[name])
+    for name in ("parked", "waiting", "undecodable"):
+        snapshot[name] = dict(islice(snapshot[name].items(), KEYS))
     snapshot["settling"] = snapshot["settling"][:KEYS]
+    loops = active.loops.current(now)
+    snapshot["looping_keys"] = len(loops)
+    snapshot["looping"] = [{**asdict(each), "key": str(each.key)} for each in loops[:KEYS]]
+    if active.loops.last is not None:
+        key, ended = active.loops.last
+        snapshot["last_loop"] = {"key": str(key), "time": time.time() - (now - ended)}
+    snapshot["lost_keys"] = active.inputs.lost_keys()
+    snapshot["caches"] = [each.name for each in active.inputs.informers()]  # that of the primary first
     snapshot["elected"] = active.controller.elected
     return snapshot
 
 
-def _keys(session: Session, recording: Recording | None) -> dict[str, list[dict[str, Any]]]:
-    """Return the keys of interest, those of all controllers together: at most `KEYS` in each list."""
-    lists: dict[str, list[tuple[ActiveController, ObjectName]]] = {
-        name: [] for name in ("running", "failing", "parked", "settling", "oldest", "hottest", "slowest")
-    }
+def _failures(queued: QueueSnapshot) -> list[dict[str, Any]]:
+    """Return the failing keys by cause, the most frequent first, each with the key that has failed most often."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for key, each in queued.failing.items():
+        kind = "conflict" if each.conflicts >= FAILURES else "failure"
+        group = found.setdefault((kind, each.cause), {"kind": kind, "keys": 0, "times": -1})
+        group["keys"] += 1
+        times = each.conflicts if kind == "conflict" else each.attempts
+        if times > group["times"]:
+            group |= {"times": times, "key": str(key), "error": each.error}
+    return sorted(found.values(), key=lambda each: -each["keys"])
+
+
+def _parks(queued: QueueSnapshot, undecodable: Collection[str]) -> list[dict[str, Any]]:
+    """Return the keys that errors have parked by cause, the most frequent first, without those of bad objects."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for key, each in queued.parked.items():
+        if each.kind == "result" or str(key) in undecodable:
+            continue
+        new = {"kind": each.kind, "keys": 0, "key": str(key), "error": each.reason}
+        found.setdefault((each.kind, each.cause or each.reason), new)["keys"] += 1
+    return sorted(found.values(), key=lambda each: -each["keys"])
+
+
+def _keys(session: Session, recording: Recording | None) -> tuple[dict[str, list[dict[str, Any]]], dict[str, int]]:
+    """Return the keys of interest, those of all controllers together: at most `KEYS` in each list; and how many are."""
+    lists: dict[str, list[list[tuple[ActiveController, ObjectName]]]] = {name: [] for name in LISTS}
+    counts = dict.fromkeys(LISTS, 0)
     actives = {name: each.active for name, each in session.controllers.items()}
-    limit = max(5, KEYS // max(1, len(actives)))  # each controller has its part
     for active in actives.values():
-        queued = active.queue.snapshot(limit)
-        lists["running"] += [(active, each.run.key) for each in islice(active.attempts.values(), limit)]
-        lists["failing"] += [(active, key) for key in queued.failing]
-        lists["parked"] += [(active, key) for key in islice(queued.parked, limit)]
-        lists["settling"] += [(active, key) for key in islice(active.gate.settling, limit)]
-        lists["oldest"] += [(active, key) for key in active.queue.oldest(limit)]
+        queued = active.queue.snapshot(KEYS)
+        waiting = [key for key, each in queued.parked.items() if each.kind == "result"]
+        parked = [key for key, each in queued.parked.items() if each.kind != "result"]
+        for name, keys, count in (
+            ("running", (each.run.key for each in active.attempts.values()), len(active.attempts)),
+            ("failing", queued.failing, queued.failing_keys),
+            ("parked", parked, len(parked)),
+            ("waiting", waiting, len(waiting)),
+            ("settling", active.gate.settling, len(active.gate.settling)),
+            ("oldest", active.queue.oldest(KEYS), queued.ready),
+        ):
+            lists[name].append([(active, key) for key in islice(keys, KEYS)])
+            counts[name] += count
     if recording is not None:
         now = asyncio.get_running_loop().time()
         ran = [(actives[name], key, runs) for (name, key), runs in recording.fold().items() if name in actives]
-        hot = nlargest(KEYS, ran, key=lambda item: len(item[2]) / (_CALM + now - item[2][0][1]))
-        lists["hottest"] = [(active, key) for active, key, runs in hot if len(runs) > 1]
-        slow = nlargest(KEYS, ran, key=lambda item: longest(item[2]))
-        lists["slowest"] = [(active, key) for active, key, runs in slow if longest(runs) >= 0.001]
-    return {
-        name: [key_report(active, key, recording, summary=True) for active, key in found[:KEYS]]
-        for name, found in lists.items()
+        hot = [each for each in ran if len(each[2]) > 1]
+        slow = [each for each in ran if longest(each[2]) >= _SLOW]
+        counts |= {"hottest": len(hot), "slowest": len(slow)}
+        hot = nlargest(KEYS, hot, key=lambda item: len(item[2]) / (_CALM + now - item[2][0][1]))
+        slow = nlargest(KEYS, slow, key=lambda item: longest(item[2]))
+        lists["hottest"] = [[(active, key) for active, key, _ in hot]]
+        lists["slowest"] = [[(active, key) for active, key, _ in slow]]
+    found = {
+        name: [key_report(active, key, recording, summary=True) for active, key in _shared(parts, KEYS)]
+        for name, parts in lists.items()
     }
+    return found, counts
+
+
+def _shared(parts: list[list[E]], most: int) -> list[E]:
+    """Return the first entries of each part, at most `most` together: what one part does not need, the others get."""
+    lengths = [0] * len(parts)
+    left = most
+    while left and any(length < len(part) for length, part in zip(lengths, parts, strict=True)):
+        for at, part in enumerate(parts):
+            if left and lengths[at] < len(part):
+                lengths[at] += 1
+                left -= 1
+    return [each for length, part in zip(lengths, parts, strict=True) for each in part[:length]]
+
+
+@cache
+def process_started() -> float:
+    """Return when this process was started, in seconds since the epoch; where the system does not say: now."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # the first one of these is field 3
+        return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.time()
 
 
 def stack_of(coroutine: Any) -> list[tuple[str, int, str]]:
@@ -224,17 +304,3 @@ def line_of(stack: list[tuple[str, int, str]]) -> str:
         return ""
     file, line, function = stack[innermost_user_code([file for file, _, _ in stack])]
     return f"{place(file, line)} in {function}"
-
-
-def scrubbed(value: Any) -> Any:
-    """Return plain data without credentials and control characters in its texts."""
-    if isinstance(value, str):
-        shown = visible(value)
-        return _CREDENTIALS.sub(_hidden, shown) if any(mark in shown for mark in _MARKS) else shown
-    if isinstance(value, dict):
-        return {str(name): scrubbed(each) for name, each in value.items()}
-    return [scrubbed(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _hidden(found: re.Match[str]) -> str:
-    return f"{found['scheme'] or found['user'] or found['name'] or ''}<redacted>{'@' if found['user'] else ''}"

@@ -45,6 +45,15 @@ class _Streak:
         self.classes: dict[str, str] = {}
 
 
+class Loop(msgspec.Struct, frozen=True):
+    """A key that triggers itself: `runs` of it, within `seconds`, each after its own write; and which fields change."""
+
+    key: ObjectName
+    runs: int
+    seconds: float
+    fields: str
+
+
 class LoopDetector:
     """Logs a warning for keys whose runs trigger themselves. It names the field that flaps.
 
@@ -61,12 +70,14 @@ class LoopDetector:
 
     Attributes:
         detected: how many runs were part of a loop.
+        last: the key of the last one of them, and when it ended; None for none.
     """
 
     def __init__(
         self, name: str, *, runs: int = 10, seconds: float = 60.0, quiet: float = 60.0, keys: int = 10_000
     ) -> None:
         self.detected = 0
+        self.last: tuple[ObjectName, float] | None = None
         self._name = name
         self._runs = runs
         self._seconds = seconds
@@ -96,8 +107,9 @@ class LoopDetector:
         if streak.flaps is None and 2 * len(times) >= self._runs and len(self._hot) < _HOT:
             streak.flaps = Counter()
             self._hot[key] = streak
-        if len(times) == self._runs and now - times[0] <= self._seconds:
+        if self._is_loop(streak):
             self.detected += 1
+            self.last = key, now
             if now >= self._quiet_until:
                 self._quiet_until = now + self._quiet
                 self._warn(key, streak)
@@ -123,6 +135,21 @@ class LoopDetector:
             values = streak.values.setdefault(field, deque([_hash_of(before)], maxlen=4))
             values.append(_hash_of(after))
 
+    def current(self, now: float) -> list[Loop]:
+        """Return the keys that trigger themselves at the time `now`.
+
+        A loop has ended after a run that wrote nothing, a run with another cause, and `seconds` without a run.
+        """
+        return [
+            Loop(key, len(each.times), each.times[-1] - each.times[0], _fields_of(each))
+            for key, each in self._streaks.items()
+            if self._is_loop(each) and now - each.times[-1] <= self._seconds
+        ]
+
+    def _is_loop(self, streak: _Streak) -> bool:
+        times = streak.times
+        return len(times) == self._runs and times[-1] - times[0] <= self._seconds
+
     def forget(self, key: ObjectName) -> None:
         """Forget a key."""
         self._streaks.pop(key, None)
@@ -135,18 +162,21 @@ class LoopDetector:
                 self.forget(key)
 
     def _warn(self, key: ObjectName, streak: _Streak) -> None:
-        flaps = (streak.flaps or Counter()).most_common(3)
-        fields = "; ".join(_described(field, streak) for field, _ in flaps)
         count, seconds = len(streak.times), streak.times[-1] - streak.times[0]
         _log.warning(
             "controller %s triggers itself: %s ran %d times in %.1f s, each time after a change that followed its own "
             "write: %s. Write only what differs from the cached object, or filter the change with when=",
-            *(self._name, key, count, seconds, fields or "the changed fields are not known"),
+            *(self._name, key, count, seconds, _fields_of(streak)),
         )
 
 
 def _hash_of(value: Any) -> int:
     return hash(msgspec.json.encode(value))
+
+
+def _fields_of(streak: _Streak) -> str:
+    flaps = (streak.flaps or Counter()).most_common(3)
+    return "; ".join(_described(field, streak) for field, _ in flaps) or "the changed fields are not known"
 
 
 def _described(field: tuple[str, str], streak: _Streak) -> str:

@@ -68,6 +68,7 @@ class Input(Generic[T]):
         options: of the informer; see `InformerOptions`.
         errors: how often a function of the user failed for an object, in all controllers that have this input.
         lost: for how many objects no keys were found in the end, so that a change of them made nothing run.
+        lost_key: of the last one of these objects; "" for none.
 
     Raises:
         UsageError: an argument is invalid.
@@ -82,6 +83,7 @@ class Input(Generic[T]):
         self.when = default if when is None else predicate(when)
         self.options = dict(options)
         self.errors = self.lost = 0
+        self.lost_key = ""
         self._repeated = RepeatedErrors(_log)
 
     def indexers(self) -> Indexers[Any]:
@@ -162,6 +164,11 @@ class Input(Generic[T]):
         message = "%s: %s, %s; errors so far: %d"
         self._repeated.report(str(self), error, message, self, key, what, self.errors, key=str(key))
 
+    def count_lost(self, key: ObjectName) -> None:
+        """Count an object for whose change no keys were found in the end."""
+        self.lost += 1
+        self.lost_key = str(key)
+
     def described(self) -> str:
         """Return its kind, its resource, and the options that are texts: "Watch(pods, namespace='shop')"."""
         texts = (f"{name}={value!r}" for name, value in self.options.items() if isinstance(value, str))
@@ -241,13 +248,14 @@ class _Handler(msgspec.Struct):
     def _retry(self, key: ObjectName, change: Change, attempt: int) -> None:
         """Map the failing states again after a delay."""
         failing = self.failing[-_STATES:]
-        self.input.lost += len(self.failing) > _STATES
+        if len(self.failing) > _STATES:
+            self.input.count_lost(key)
         self.failing.clear()
         registration = self.registration
         assert registration is not None, "notifications are delivered after `attach` has returned"
         registration.count_error()
         if attempt == _RETRIES:
-            self.input.lost += 1
+            self.input.count_lost(key)
             return
 
         def again() -> None:

@@ -155,6 +155,10 @@ class Inputs:
             counts[str(each.input)] += getattr(each.input, what)
         return dict(counts)
 
+    def lost_keys(self) -> dict[str, str]:
+        """Return the last object of each input for whose change no keys were found in the end."""
+        return {str(each.input): each.input.lost_key for each in self._attached if each.input.lost_key}
+
     def has(self, key: ObjectName | str) -> bool:
         """Return whether the object of a key exists, as far as is known. One that cannot be decoded does."""
         if not self._acquired or self.primary.get_indexer().store.item(str(key)) is not None:

@@ -35,8 +35,10 @@ def snapshot(active: ActiveController) -> ControllerSnapshot:
         "ready": now.ready,
         "delayed": now.delayed,
         "gone": now.gone,
-        "parked": {str(key): each.reason for key, each in now.parked.items()},
+        "parked": {str(key): each.reason for key, each in now.parked.items() if each.kind != "result"},
+        "waiting": {str(key): each.reason for key, each in now.parked.items() if each.kind == "result"},
         "failing": {str(key): f"{each.attempts} times, {each.error}" for key, each in now.failing.items()},
+        "failing_keys": now.failing_keys,
         "results": dict(active.results),
         "undecodable": {}
         if active.controller.undecodable_handler
@@ -50,6 +52,7 @@ def snapshot(active: ActiveController) -> ControllerSnapshot:
 def statistics(active: ActiveController) -> ControllerStatistics:
     """Return the numbers of a controller for metrics. Thread-safe."""
     parked, failing, oldest = active.queue.problems()
+    waiting = parked.pop("result", 0)
     return ControllerStatistics(
         name=active.name,
         phase=active.phase,
@@ -59,6 +62,7 @@ def statistics(active: ActiveController) -> ControllerStatistics:
         worked=active.queue.durations.snapshot().within(RUN_BOUNDS),
         answered=active.queue.answered.snapshot(),
         parked=parked,
+        waiting=waiting,
         failing=failing,
         oldest=oldest,
         loops=active.loops.detected,

@@ -21,15 +21,13 @@ from aioinformer.controller.request import (
 from aioinformer.controller.running.attempts import subject_of
 from aioinformer.controller.writes.own_writes import StaleCache
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, Stale, TransportError, UsageError
-from aioinformer.functions import origin
+from aioinformer.functions import leaves, origin, text_of
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from aioinformer.controller.running.attempts import Attempt
     from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.workqueue.requests.outcomes import Run
@@ -64,8 +62,6 @@ _LINES: Final = 10
 #: How many errors of a group, and how many conflicts of an apply, one line of the log names.
 _NAMED: Final = 5
 _LENGTH: Final = 200
-#: The most characters of the text of an error that lines and snapshots have.
-_TEXT: Final = 1000
 
 
 def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[str, Outcome]:
@@ -90,7 +86,7 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
         return "timeout", Unfinished(late)
     if error is None:
         return outcome_of_result(task.result(), now)
-    if _all(list(_leaves(error)), FormerOwner):
+    if _all(list(leaves(error)), FormerOwner):
         waited = now - attempt.run.enqueued  # nothing says when the garbage collector is done with the name
         return "waiting", Unfinished(error, min(max(1.0, waited), _LONGEST_WAIT), counted=False)
     name, outcome = outcome_of_error(error)
@@ -115,26 +111,26 @@ def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
 
 def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
     """Return what follows an error, and its name for statistics. A group counts as what all its members are."""
-    leaves = list(_leaves(error))
-    if _all(leaves, NothingToDo):
+    found = list(leaves(error))
+    if _all(found, NothingToDo):
         return "success", Finished()
-    if _all(leaves, TerminalError):
-        return "parked", Park(_text(leaves[0]), leaves[0], kind="terminal")
-    if _all(leaves, RetryAfter):
-        seconds = max(each.seconds for each in leaves if isinstance(each, RetryAfter))
-        return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))
-    if _all(leaves, Conflict):
+    if _all(found, TerminalError):
+        return "parked", Park(_text(found[0]), found[0], kind="terminal")
+    if _all(found, RetryAfter):
+        seconds = max(each.seconds for each in found if isinstance(each, RetryAfter))
+        return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(found[0]))
+    if _all(found, Conflict):
         return "conflict", Unfinished(error, counted=False, soon=True, reason=_described(error))
-    if _all(leaves, StaleCache):  # nothing of the reconciler has failed, and its next run waits for the caches
+    if _all(found, StaleCache):  # nothing of the reconciler has failed, and its next run waits for the caches
         return "stale", Unfinished(error, 1.0, counted=False)
-    if _all(leaves, Stale):
-        return "stale", Unfinished(error, _STALE_PAUSE, counted=False, reason=_text(leaves[0]))
-    if _all(leaves, LeadershipLost):
+    if _all(found, Stale):
+        return "stale", Unfinished(error, _STALE_PAUSE, counted=False, reason=_text(found[0]))
+    if _all(found, LeadershipLost):
         return "cancelled", Unfinished(error, 0.0, counted=False)
-    if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):
-        return "error", Park(_text(leaves[0]), error)
-    asked = max((each.retry_after or 0.0 for each in leaves if isinstance(each, ApiError)), default=0.0)
-    reason = _text(leaves[0]) if _all(leaves, Retry) else ""
+    if _all(found, UsageError) and not any(isinstance(each, _PASSING) for each in found):
+        return "error", Park(_text(found[0]), error)
+    asked = max((each.retry_after or 0.0 for each in found if isinstance(each, ApiError)), default=0.0)
+    reason = _text(found[0]) if _all(found, Retry) else ""
     return "error", Unfinished(error, least_delay=min(asked, MAX_RETRY_AFTER), reason=reason)
 
 
@@ -151,7 +147,7 @@ def is_success(result: Any) -> bool:
 
 def ends_well(error: BaseException) -> bool:
     """Return whether an attempt that ends with this error has succeeded: there was nothing to do."""
-    return _all(list(_leaves(error)), NothingToDo)
+    return _all(list(leaves(error)), NothingToDo)
 
 
 def log_outcome(
@@ -163,6 +159,8 @@ def log_outcome(
         given = outcome.error if isinstance(outcome, Park) else None
         error, level = given or TerminalError(following.reason), logging.ERROR if name == "error" else logging.WARNING
         line, arguments = "%s: parked until an input changes: %s", [following.reason]
+        if following.kind == "result":  # on purpose
+            level, line = logging.INFO, "%s: waits until an input changes: %s"
     elif isinstance(outcome, Unfinished):
         error, left = outcome.error, (following or 0.0) - asyncio.get_running_loop().time()
         after = "not retried" if following is None else f"retrying in {max(0.0, left):.2g} s"
@@ -172,7 +170,7 @@ def log_outcome(
         if name in _QUIET:
             _log.debug("%s ended with %s; %s", what, _described(error), after, extra=extra)
             return
-        level = logging.WARNING if all(isinstance(each, _EXPECTED) for each in _leaves(error)) else logging.ERROR
+        level = logging.WARNING if all(isinstance(each, _EXPECTED) for each in leaves(error)) else logging.ERROR
         line, arguments = "%s failed with %s; %s", [outcome.reason or _described(error), after]
         if name == "retry_after":
             level, line = logging.INFO, "%s waits: %s; %s"
@@ -182,7 +180,7 @@ def log_outcome(
             line = "%s failed: %s; %s"
     else:
         return
-    subject, once = f"the reconciler of controller {controller} ({origin(error)})", name == "retry_after"
+    subject, once = f"the reconciler of controller {controller} ({origin(error)})", level == logging.INFO
     errors.report(
         subject, error, line, what, *arguments, level=level, key=str(run.key), lines=_LINES, once=once, extra=extra
     )
@@ -198,36 +196,18 @@ def _log_waiting(what: str, waited: float, text: str, extra: dict[str, str]) -> 
         _log.warning("%s has waited %.0f s for the garbage collector; does it run? %s", what, waited, text, extra=extra)
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
-
-
 def _all(errors: list[BaseException], kind: type[BaseException]) -> bool:
     return all(isinstance(each, kind) for each in errors)
 
 
 def _text(error: BaseException) -> str:
-    return _shortened(error) or type(error).__name__
-
-
-def _shortened(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # a method of a class of the user
-        return ""
-    return text if len(text) <= _TEXT else f"{text[:_TEXT]}… ({len(text)} characters)"
+    return text_of(error) or type(error).__name__
 
 
 def _described(error: BaseException) -> str:
     """Return the type and the text of an error, or of those in a group."""
-    leaves = islice(_leaves(error), _NAMED)
-    return "; ".join(
-        dict.fromkeys(f"{type(each).__name__}: {_shortened(each)}{_conflicts_in(each)}" for each in leaves)
-    )
+    members = islice(leaves(error), _NAMED)
+    return "; ".join(dict.fromkeys(f"{type(each).__name__}: {text_of(each)}{_conflicts_in(each)}" for each in members))
 
 
 def _conflicts_in(error: BaseException) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec.structs import replace
 
+from aioinformer.authorization.rbac import Rbac
 from aioinformer.client.changes.ownership import writes_as
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, create_task, running_loop, shielded
@@ -63,7 +64,7 @@ class ControllerFailed(AioinformerError):
 class Observer(Protocol):
     """What a debug page needs of a session."""
 
-    def begin(self) -> None: ...
+    def begin(self, client: Client) -> None: ...
 
     def follow(self, active: ActiveController) -> None: ...
 
@@ -110,6 +111,7 @@ class Session:
         self._declared = list(controllers)
         self._ends_on_failure = ends_on_failure
         self._debug = debug
+        self._client: Client | None = None
         self._progress = Progress(self._patience)
         loop = running_loop(f"manager {settings.name} starts")
         self._opened = Latch()
@@ -251,11 +253,15 @@ class Session:
             host, port = settings.health_host, settings.health_port
             probes = self.alive, lambda: readiness(self.snapshot(), settings.max_staleness)
             options: Any = {"host": host, "port": port, "metrics": settings.metrics}
+            options["metrics_check"] = settings.metrics_check
             server = HealthServer(*probes, late=lambda: self.pulse.late, **options)
             await stack.enter_async_context(server.serve())
         if self._debug is not None and settings.debug_port is not None:
             await stack.enter_async_context(self._debug.serve(settings.debug_port))
         transport = await self._connect(stack)
+        self._client = Client(transport)
+        if isinstance(settings.metrics_check, Rbac):
+            settings.metrics_check.bind(self._client)
         if settings.factory is not None:
             self.informers = SharedFactory(settings.factory)
         else:
@@ -265,7 +271,7 @@ class Session:
         stack.push_async_callback(self.informers.stop)
         stack.callback(self._end_debug)
         if self._debug is not None:
-            self._debug.begin()
+            self._debug.begin(self._client)
         event = await self._events(stack, transport)
         if settings.ring is not None and not settings.dry_run:
             from aioinformer.controller.running.replica import Replica
@@ -277,7 +283,7 @@ class Session:
             settings.metrics.register(self)
         self._services = Services(
             settings=settings,
-            client=Client(transport),
+            client=self._client,
             informers=self.informers,
             event=event,
             caches=CurrentCaches(random.random),
@@ -367,7 +373,9 @@ class Session:
     def debug_with(self, debug: Observer) -> None:
         """Show the controllers to a debug page that was made after the start."""
         self._debug = debug
-        debug.begin()
+        if self._client is None:
+            return  # `_open` shows it all
+        debug.begin(self._client)
         for each in self.controllers.values():
             debug.follow(each.active)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from aioinformer.authorization.users import Who
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller.answers import StatusAnswers
 from aioinformer.controller.writes.permits import UnansweredWrites
@@ -80,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_staleness: float | None
     sync_timeout: float
     metrics: MetricsProvider | None
+    metrics_check: Who | None
     factory: SharedInformerFactory | None
     recorder: Recorder | None
     admission: Admission
@@ -112,6 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.max_staleness is not None:
             check_seconds(self.max_staleness, "Manager: max_staleness")
         check_metrics(self.metrics)
+        self._check("metrics_check", Who | None, "an Rbac")
 
     def _check(self, option: str, kind: Any, what: str) -> None:
         if not isinstance(value := getattr(self, option), kind):

@@ -104,7 +104,7 @@ class Unfinished(msgspec.Struct, frozen=True):
         soon: the run conflicted with another writer: the delay is 20 to 40 ms, and doubles with each conflict in a row.
             From the fifth one on, a conflict is a failed attempt like any other.
         least_delay: seconds before which no run starts, an early one included: the server asked to wait.
-        reason: for people, in snapshots; "" for the type of the error, and the place that raised it.
+        reason: for people, in snapshots; "" for the type of the error, the place that raised it, and its text.
     """
 
     error: BaseException
@@ -133,13 +133,15 @@ class Parked(msgspec.Struct, frozen=True):
     """Why a key does not run; since when, by the event loop's clock; and after which attempt, 1 for the first.
 
     The kind of the reason is for metrics: "result" (`Result(parked=…)`), "terminal" (`TerminalError`), "attempts"
-    (`max_attempts` have failed), or "error" (a mistake that the same code would repeat).
+    (`max_attempts` have failed), or "error" (a mistake that the same code would repeat). The cause is the type of the
+    error and the place that raised it, as of `Failing`; "" for a result.
     """
 
     reason: str
     since: float
     attempts: int
     kind: str = "error"
+    cause: str = ""
 
 
 class Failing(msgspec.Struct, eq=False):
@@ -147,7 +149,9 @@ class Failing(msgspec.Struct, eq=False):
 
     Attributes:
         attempts: how many attempts failed since the last success.
-        error: the reason of the latest outcome; without one, the type of its error, and the place that raised it.
+        error: the reason of the latest outcome; without one, the type of its error, the place that raised it, and its
+            text.
+        cause: the type and the place alone: keys that fail for one cause have the same one.
         until: the end of the backoff, by the event loop's clock.
         delay: the latest delay of the backoff, without jitter.
         least: the time before which no run starts, an early one included.
@@ -158,6 +162,7 @@ class Failing(msgspec.Struct, eq=False):
 
     attempts: int = 0
     error: str = ""
+    cause: str = ""
     until: float = float("-inf")
     delay: float = 0.0
     least: float = float("-inf")

@@ -28,7 +28,10 @@ _LAST: Final = LOW_PRIORITY - 1
 
 
 class QueueSnapshot(msgspec.Struct, frozen=True):
-    """The state of a queue of requests at a time of the event loop's clock: counts, runs, and keys with problems."""
+    """The state of a queue of requests at a time of the event loop's clock: counts, runs, and keys with problems.
+
+    `failing_keys` is the number of all failing keys, of which `failing` has some.
+    """
 
     time: float
     ready: int
@@ -37,6 +40,7 @@ class QueueSnapshot(msgspec.Struct, frozen=True):
     running: tuple[Run, ...]
     parked: dict[ObjectName, Parked]
     failing: dict[ObjectName, Failing]
+    failing_keys: int
 
 
 class KeySnapshot(msgspec.Struct, frozen=True):
@@ -300,17 +304,17 @@ class RequestQueue:
         first = min((each.since for each in list(self._schedule.failing.values())), default=None)
         return 0.0 if first is None else max(0.0, loop_time() - first)
 
-    def snapshot(self, limit: int = 100) -> QueueSnapshot:
+    def snapshot(self, limit: int | None = 100) -> QueueSnapshot:
         """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones.
 
         Thread-safe.
         """
         schedule = self._schedule
         running = tuple(schedule.running.values())
-        failing = dict(islice(schedule.failing.copy().items(), limit))
-        return QueueSnapshot(
-            loop_time(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
-        )
+        known = schedule.failing.copy()
+        failing = dict(islice(known.items(), limit))
+        counts = len(schedule.lanes), schedule.delayed, len(self._gone)
+        return QueueSnapshot(loop_time(), *counts, running, self.parked(), failing, len(known))
 
     def key(self, key: ObjectName) -> KeySnapshot:
         """Return the state of a key."""

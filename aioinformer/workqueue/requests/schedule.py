@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from aioinformer.errors import UsageError
-from aioinformer.functions import origin
+from aioinformer.functions import cause_of, described
 from aioinformer.workqueue.requests.causes import Cause
 from aioinformer.workqueue.requests.lanes import Entry, Lanes
 from aioinformer.workqueue.requests.outcomes import (
@@ -208,10 +208,13 @@ class Schedule:
 
     def _follow(self, entry: Entry, run: Run, outcome: Outcome, now: float) -> Parked | None:
         """Request what an outcome requests, or park the key and return why."""
-        reason = outcome.reason if isinstance(outcome, Park) else None
+        reason, cause = None, ""
+        if isinstance(outcome, Park):
+            reason, cause = outcome.reason, "" if outcome.error is None else cause_of(outcome.error)
         if isinstance(outcome, Unfinished):
             outcome = self._count_conflict(run, outcome, now)
             reason = self._count(run, outcome)
+            cause = self.failing[run.key].cause
         if isinstance(outcome, Unfinished) and reason is None:
             at = self._retry_time(self.failing[run.key], outcome, now)
             self._request_again(entry, (_RETRY, *run.causes), at, run.priority, run.enqueued)
@@ -227,7 +230,7 @@ class Schedule:
             return None
         entry.causes, entry.left_out, entry.state = (), 0, _PARKED
         kind = outcome.kind if isinstance(outcome, Park) else "attempts"
-        parked = self.parked[run.key] = Parked(reason, now, run.attempt, kind)
+        parked = self.parked[run.key] = Parked(reason, now, run.attempt, kind, cause)
         return parked
 
     def advance(self, now: float) -> None:
@@ -332,7 +335,8 @@ class Schedule:
     def _count(self, run: Run, outcome: Unfinished) -> str | None:
         """Count a run that did not succeed; return a reason to park the key, or None."""
         backoff, record = self._options.backoff, self.failing[run.key]
-        record.error = outcome.reason or origin(outcome.error)
+        record.error = outcome.reason or described(outcome.error)
+        record.cause = cause_of(outcome.error)
         if not outcome.counted or run.early:
             return None
         record.attempts += 1

@@ -18,7 +18,7 @@ from tests.project.docs.blocks import in_language
 if TYPE_CHECKING:
     from pathlib import Path
 
-[BLOCK] = [each for each in in_language("yaml") if "kind: ClusterRole" in each.code]
+[BLOCK] = [each for each in in_language("yaml") if "kind: ClusterRole" in each.code and "leases" in each.code]
 ROLE, BINDING = yaml.safe_load_all(BLOCK.code)
 POD = {"metadata": {"name": "web-0"}, "spec": {"containers": [{"name": "main", "image": "example.com/web"}]}}
 #: A streaming list needs only the verb "watch"; a relist may need both.

@@ -68,7 +68,9 @@ async def test_top_prints_lines_without_a_terminal(shell: Shell, address: str) -
     assert problem.startswith("error: 2 keys are parked in maps; default/")
     assert problem.endswith("See docs/troubleshooting.md#parked.")
     assert "\x1b" not in problem
-    assert controller.startswith("controller maps: working, 0/4 running, 0 ready, 0 delayed, 0 failing, 2 parked;")
+    assert controller.startswith(
+        "controller maps: working, 0/4 running, 0 ready, 0 delayed, 0 failing, 2 parked, 0 waiting;"
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,13 +209,13 @@ async def test_watch_on_a_terminal_shows_the_progress_of_the_first_list(
 
 def test_remedy_is_shown_beside_a_long_problem() -> None:
     problem = {"severity": "error", "text": "2 keys are parked in maps; default/web: the colour of the page " * 3}
-    counts = dict.fromkeys(("ready", "delayed", "failing_keys", "parked_keys"), 0)
+    counts = dict.fromkeys(("ready", "delayed", "failing_keys", "parked_keys", "waiting_keys"), 0)
     maps = {"phase": "working", "running": [], "workers": 4, "results": {}} | counts
     screen = Screen({"problems": [problem | {"remedy": "Correct the object."}], "controllers": {"maps": maps}})
     with (console := Console(width=100, file=StringIO())).capture() as shown:
         console.print(screen.render(24))
     assert "\n  Correct the object." in shown.get()
-    assert "0 parked; no results yet" in shown.get()
+    assert "0 parked, 0 waiting; no results yet" in shown.get()
 
 
 def test_keys_of_the_terminal_choose_what_is_shown() -> None:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from aioinformer import UsageError
+from aioinformer.authorization import Rbac
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.cli.projects.kustomize import Deployed, base_files
 from aioinformer.controller import LeaderElection, Manager
@@ -104,6 +105,20 @@ def test_rights_are_those_of_the_ca_and_the_reads() -> None:
         ("get, patch mutatingwebhookconfigurations.admissionregistration.k8s.io in the cluster", ("hooks.ops",)),
         ("get, patch validatingwebhookconfigurations.admissionregistration.k8s.io in the cluster", ("hooks.ops",)),
     } <= found
+
+
+def test_rights_are_those_of_the_reviews_of_an_rbac() -> None:
+    manager = Manager("shop", metrics_check=Rbac(audiences=["shop"]))
+    delegated = {
+        "create tokenreviews.authentication.k8s.io in the cluster",
+        "create subjectaccessreviews.authorization.k8s.io in the cluster",
+    }
+    assert delegated <= {str(rule) for rule in needs(manager)}
+    manager = Manager("shop")
+    manager.debug_app(check=Rbac(user_header="X-Remote-User", from_peers=["10.0.0.7"]))
+    assert delegated & {str(rule) for rule in needs(manager)} == {
+        "create subjectaccessreviews.authorization.k8s.io in the cluster"
+    }
 
 
 def registered(manager: Manager) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import base64
 import gc
@@ -19,7 +20,8 @@ import pytest
 import uvicorn
 from aiohttp import web
 
-from aioinformer import SharedIndexInformer
+from aioinformer import HttpTransport, SharedIndexInformer
+from aioinformer.authorization import Rbac
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.controller import LeaderElection, Manager, Owns, Request, TerminalError, Watch
@@ -27,20 +29,20 @@ from aioinformer.controller.debug import problems as problems_module
 from aioinformer.controller.debug.access import DebugRequest, refusal
 from aioinformer.controller.debug.history import CHANGES, Histories
 from aioinformer.controller.debug.recording import writers
-from aioinformer.controller.debug.report import scrubbed
 from aioinformer.controller.program import reports_at_signal
+from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.notifications import UpdateNotification
 from aioinformer.models import core_v1
 from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.testing import ApiServer
 from tests.support.loopback import free_port
+from tests.support.rights import grant_paths
 from tests.support.written_collection import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from aioinformer.testing import ApiServer
 
 PASSWORD = "correct-horse-battery"
 ENCODED = base64.b64encode(PASSWORD.encode()).decode().rstrip("=")
@@ -55,7 +57,7 @@ async def maps(request: Request[Any]) -> None:
     if request.name == "parked":
         raise TerminalError("the colour is not known")
     if request.name == "failing":
-        raise KeyError(PASSWORD)
+        raise KeyError(f"password={PASSWORD}")
     if request.name == "hanging":
         await asyncio.sleep(1e6)
 
@@ -152,14 +154,22 @@ async def test_stale_cache_and_its_transitions_are_shown(api_server: ApiServer) 
             assert (phases[0], "watching" in phases) == ("forbidden", True)
 
 
+def texts_in(node: ast.AST) -> set[str]:
+    found = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+    return {each for each in found if re.fullmatch("[a-z]+(-[a-z]+)*", each)}
+
+
 def test_every_problem_names_a_section_of_troubleshooting() -> None:
     text = (Path(__file__).parents[3] / "docs/troubleshooting.md").read_text()
     sections = set(re.findall(r"\{ #([a-z0-9-]+) \}", text))
-    source = Path(problems_module.__file__).read_text()
-    named = set(re.findall(r'"([a-z]+(?:-[a-z]+)*)", \*\*', source))
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(Path(problems_module.__file__).read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_problem":
+            named |= texts_in(node.args[3])
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "see":
+            named |= texts_in(node.value)
     named |= {see for _, see in problems_module._PHASES.values()}
-    named |= set(re.findall(r', "([a-z]+(?:-[a-z]+)*)"\)\n', source))
-    assert {"parked", "attempt-hangs", "blocked", "forbidden", "slots"} <= named
+    assert {"parked", "attempt-hangs", "blocked", "forbidden", "slots", "lasting-conflict", "reconciler-fails"} <= named
     assert named - sections == set()
 
 
@@ -485,6 +495,24 @@ async def test_check_is_asked_on_the_port(api_server: ApiServer) -> None:
         refused = await page.get("api/report", 403)
         assert "the check function of this page refuses" in refused["error"]
         await page.get("api/report", headers={"X-User": "jane"})
+
+
+async def test_users_with_the_right_may_read_the_page() -> None:
+    """The page asks for paths below /debug: every user may get those below /api, which are the API server's."""
+    tokens = {"t-admin": "admin,system:masters", "t-jane": "jane", "t-joe": "joe"}
+    who = Rbac(audiences=["aioinformer"])
+    async with (
+        ApiServer(tokens=tokens, authorization_mode="RBAC") as server,
+        HttpTransport(server.url, token="t-admin") as transport,
+        page_with(server, client=transport, check=who) as page,
+    ):
+        grant_paths(server, "jane", "/debug/*")
+        assert "a bearer token" in (await page.get("api/report", 401))["error"]
+        refused = await page.get("api/report", 403, headers={"Authorization": "Bearer t-joe"})
+        assert 'nonResourceURLs: ["/debug/api/report"]' in refused["error"]
+        await page.get("api/report", headers={"Authorization": "Bearer t-jane"})
+        own = {"Origin": page.url.rstrip("/"), "Content-Type": "application/json", "Authorization": "Bearer t-jane"}
+        assert await page.post(own) == 403
 
 
 async def test_only_the_page_itself_may_run_parked_keys(api_server: ApiServer) -> None:

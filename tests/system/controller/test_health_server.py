@@ -9,9 +9,13 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
+from aioinformer import Client, HttpTransport
+from aioinformer.authorization import Rbac
 from aioinformer.controller.health import Health, HealthServer
 from aioinformer.errors import UsageError
 from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.testing import ApiServer
+from tests.support.rights import grant_paths
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -39,6 +43,15 @@ async def probed() -> AsyncIterator[Probed]:
     probed = Probed()
     async with probed.server.serve():
         yield probed
+
+
+@pytest.fixture
+async def rbac_server() -> AsyncIterator[ApiServer]:
+    """Provide an API server where prometheus may get /metrics, and joe may not."""
+    tokens = {"t-admin": "admin,system:masters", "t-prometheus": "prometheus", "t-joe": "joe"}
+    async with ApiServer(tokens=tokens, authorization_mode="RBAC") as server:
+        grant_paths(server, "prometheus", "/metrics")
+        yield server
 
 
 @pytest.mark.behaviour("C-81")
@@ -96,3 +109,28 @@ async def test_port_in_use_or_out_of_range_is_a_usage_error(probed: Probed) -> N
     for port in (probed.server.port, 70_000):
         with pytest.raises(UsageError, match=rf"port {port}: .*health_port"):
             await HealthServer(Health, Health, host="127.0.0.1", port=port).serve().__aenter__()
+
+
+async def test_metrics_are_for_users_with_the_right(rbac_server: ApiServer) -> None:
+    """The server asks as filters.WithAuthenticationAndAuthorization of controller-runtime does."""
+    metrics = PrometheusMetrics(CollectorRegistry())
+    async with aiohttp.ClientSession() as session, HttpTransport(rbac_server.url, token="t-admin") as transport:
+        who = Rbac(Client(transport), audiences=["aioinformer"])
+        server = HealthServer(Health, Health, host="127.0.0.1", metrics=metrics, metrics_check=who)
+        async with server.serve():
+
+            async def read(path: str, token: str = "") -> tuple[int, str]:
+                headers = {"Authorization": f"Bearer {token}"} if token else {}
+                url = f"http://127.0.0.1:{server.port}{path}"
+                async with session.get(url, headers=headers) as response:
+                    return response.status, await response.text()
+
+            assert (await read("/livez"))[0] == 200
+            assert await read("/metrics") == (
+                401,
+                "a bearer token for the audience 'aioinformer' is required, in the header Authorization\n",
+            )
+            status, text = await read("/metrics", "t-joe")
+            assert status == 403
+            assert 'nonResourceURLs: ["/metrics"], verbs: ["get"]' in text
+            assert (await read("/metrics", "t-prometheus"))[0] == 200

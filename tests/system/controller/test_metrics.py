@@ -92,7 +92,7 @@ async def test_manager_exports_results_parked_keys_and_durations(api_server: Api
         # The failed attempt of `flaky` is no end: the change is answered by the next one.
         assert scraped("controller_change_to_end_seconds_count", **total) == 7
         assert scraped("controller_parked_keys", reason="terminal", **total) == 2
-        assert scraped("controller_parked_keys", reason="result", **total) == 1
+        assert scraped("controller_waiting_keys", **total) == 1
         assert scraped("controller_oldest_key_seconds", **total) == 0
         assert scraped("manager_ready", manager="shop") == 1
         assert scraped("workqueue_work_duration_seconds_count", name="maps") == 8

@@ -303,6 +303,7 @@ async def test_results_run_the_key_again() -> None:
     ],
 )
 async def test_parked_key_waits_for_a_change(result: Any, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     runs = Runs()
 
     async def reconcile(request: Request[Any]) -> Any:
@@ -313,7 +314,14 @@ async def test_parked_key_waits_for_a_change(result: Any, reason: str, caplog: p
     async with manager_of(server, controller) as manager:
         await asyncio.sleep(3600)
         assert {str(key): each.reason for key, each in manager.parked(controller).items()} == {"default/a": reason}
-        assert f"attempt 1 for default/a: parked until an input changes: {reason}" in caplog.text
+        on_purpose = isinstance(result, Result)
+        what = "waits" if on_purpose else "parked"
+        [line] = [each for each in caplog.records if "attempt 1 for default/a: " in each.getMessage()]
+        assert f"attempt 1 for default/a: {what} until an input changes: {reason}" in line.getMessage()
+        assert line.levelno == (logging.INFO if on_purpose else logging.ERROR)
+        snapshot = snapshot_of(manager)
+        waiting, parked = ({"default/a": reason}, {}) if on_purpose else ({}, {"default/a": reason})
+        assert (snapshot["waiting"], snapshot["parked"]) == (waiting, parked)
         server.put("configmaps", config_map("a", value="fixed"))
         await settled()
         assert (len(runs.requests), manager.parked(controller)) == (2, {})

@@ -204,7 +204,7 @@ async def test_handler_runs_under_the_rules_of_attempts() -> None:
         await asyncio.sleep(60)
         assert attempts == [1, 2, 3]
         assert snapshot_of(manager)["results"] == {"error": 1, "timeout": 1, "parked": 1}
-        assert snapshot_of(manager)["parked"] == {"default/a": "a person must look"}
+        assert snapshot_of(manager)["waiting"] == {"default/a": "a person must look"}
         server.put("configmaps", broken(other="1"))
         await settled()
         assert len(attempts) == 4

@@ -184,13 +184,14 @@ async def test_snapshot_names_what_runs_fails_and_is_parked() -> None:
     for key in ONE, TWO, THREE:
         queue.add(key, UPDATED)
     runs = [await queue.get() for _ in range(3)]
-    queue.finish(runs[0], Unfinished(ValueError("a secret")))
+    queue.finish(runs[0], Unfinished(ValueError("wrong colour")))
     queue.finish(runs[1], Park("the spec is wrong"))
     snapshot = queue.snapshot()
     assert (snapshot.ready, snapshot.delayed, snapshot.running) == (0, 1, (runs[2],))
     assert {key: each.reason for key, each in snapshot.parked.items()} == {TWO: "the spec is wrong"}
     failing = snapshot.failing[ONE]
-    assert (failing.attempts, failing.error, failing.until) == (1, "ValueError", snapshot.time + 0.05)
+    assert (failing.attempts, failing.error, failing.until) == (1, "ValueError: wrong colour", snapshot.time + 0.05)
+    assert (failing.cause, snapshot.failing_keys) == ("ValueError", 1)
     assert queue.retry_parked() == 1
     assert queue.parked() == {}
 

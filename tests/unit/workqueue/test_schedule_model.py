@@ -155,7 +155,7 @@ class Model:
                 known.delay = min(8.0, 2 * known.delay or 1.0)
                 known.bypassed = False
                 if known.attempts == self.options.max_attempts:
-                    reason = f"{known.attempts} attempts failed, the last with RuntimeError"
+                    reason = f"{known.attempts} attempts failed, the last with RuntimeError: it does not work"
             if reason is None:
                 at = now + (known.delay or 1.0)
                 if outcome.delay is not None:
@@ -179,7 +179,8 @@ class Model:
             known.succeed()
         if reason and not (known.wanted and known.wanted.changed):
             kind = outcome.kind if isinstance(outcome, Park) else "attempts"
-            known.parked, known.wanted = Parked(reason, now, run.attempt, kind), None
+            cause = "RuntimeError" if kind == "attempts" else ""
+            known.parked, known.wanted = Parked(reason, now, run.attempt, kind, cause), None
         elif again is not None:
             if known.wanted is not None:
                 known.wanted.at = self.allowed(known, known.wanted.at, known.wanted.changed)

@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const KEPT = 90; // points of a plot: three minutes
 const LISTS = {
-  failing: "Failing", parked: "Parked", running: "Running", oldest: "Longest waiting", hottest: "Hottest",
+  failing: "Failing", parked: "Parked", waiting: "Waiting", running: "Running", oldest: "Longest waiting", hottest: "Hottest",
   slowest: "Slowest", settling: "Awaiting own writes",
 };
 const element = (id) => document.getElementById(id);
@@ -145,12 +145,14 @@ function showKeys(report) {
   show(element("lists"), lists.map((name) => h("button", {
     type: "button", role: "tab", "data-id": name, "aria-selected": String(name === state.list), "aria-controls": "keys",
     onclick: () => { state.list = name; showKeys(state.report); },
-  }, LISTS[name], h("span", { class: "count" }, number((report.keys[name] || []).length)))));
+  }, LISTS[name], h("span", { class: "count" }, number(report.key_counts[name] || 0)))));
   const why = (key) => [key.error && h("span", { class: key.parked || key.attempts ? "bad" : "" }, key.error),
     key.awaits && ["awaits ", code(key.awaits)], key.own_writes, !key.error && !key.awaits && key.causes.join(", ")]
     .filter(Boolean).flatMap((part, at) => (at ? [h("br"), part] : [part]));
   const when = (key) => (key.state === "delayed" && key.next_run ? until(key.next_run)
     : key.state === "ready" ? `waits for ${seconds(key.waited)}` : key.since ? `since ${ago(key.since)}` : "");
+  const shown = report.keys[state.list] || [];
+  const all = report.key_counts[state.list] || 0;
   show(element("keys"), table([
     ["Key", (key) => keyButton(key)],
     ["Controller", (key) => key.controller],
@@ -159,7 +161,8 @@ function showKeys(report) {
     ["Runs", (key) => (key.runs ? `${key.runs.count}${key.runs.more ? "+" : ""}` : ""), true],
     ["Longest", (key) => (key.runs ? seconds(key.runs.longest) : ""), true],
     ["Why", why],
-  ], (report.keys[state.list] || []).map((key) => ({ ...key, id: `${key.controller} ${key.key}` })), "No keys."));
+  ], shown.map((key) => ({ ...key, id: `${key.controller} ${key.key}` })), "No keys."),
+  all > shown.length && h("p", { class: "muted" }, `${number(shown.length)} of ${number(all)}`));
   const names = Object.keys(report.controllers);
   show(element("find-controller"), names.map((name) => h("option", { value: name, "data-id": name }, name)));
 }
@@ -174,6 +177,7 @@ function showControllers(report) {
     ["Delayed", (each) => number(each.delayed), true],
     ["Failing", (each) => h("span", { class: each.failing_keys ? "bad" : "" }, number(each.failing_keys)), true],
     ["Parked", (each) => h("span", { class: each.parked_keys ? "bad" : "" }, number(each.parked_keys)), true],
+    ["Waiting", (each) => number(each.waiting_keys), true],
     ["Results", (each) => Object.entries(each.results).map(([name, value]) => `${name} ${number(value)}`).join(", ")],
   ], Object.values(report.controllers).map((each) => ({ ...each, id: each.name })), "No controllers run."));
 }
