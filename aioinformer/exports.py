@@ -257,6 +257,19 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "transport.messages": "HttpRequest Response SendCheck Sending Transport exchange",
         "transport.session": "TLS",
     },
+    "aioinformer.web": {
+        "web.informers": "Informers",
+        "web.problems": "Problem problem",
+    },
+    "aioinformer.web.aiohttp": {
+        "web.aiohttp": "setup",
+    },
+    "aioinformer.web.fastapi": {
+        "web.fastapi": "router",
+    },
+    "aioinformer.web.starlette": {
+        "web.starlette": "add_exception_handlers routes",
+    },
     "aioinformer.webhooks": {
         "webhooks.admission": "Admission",
         "webhooks.hooks": "AdmissionRequest Denied",

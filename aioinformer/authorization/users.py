@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
 from aioinformer.errors import AioinformerError
-
-if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+from aioinformer.resources.resource import Resource
 
 #: How many namespaces one request may name: each of them is a review for each user and resource.
 NAMESPACES_AT_MOST: Final = 20

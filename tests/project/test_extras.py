@@ -42,6 +42,7 @@ USES = {
         "    async with ApiServer(tls=True): pass\n"
         "import asyncio; asyncio.run(use())"
     ),
+    "web": "import aioinformer.web.fastapi",
     "webhooks": "from aioinformer.webhooks import WebhookServer; WebhookServer(name='a')",
 }
 _WITHOUT = """
