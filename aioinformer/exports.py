@@ -129,6 +129,8 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "controller.writes.sender": "WritePolicy",
     },
     "aioinformer.crds": {
+        "crds.conversion.converter": "Converter",
+        "crds.conversion.steps": "ConversionError Default Function Join Map Move Split Step",
         "crds.declaration": "Column CustomResource Scale custom_resource",
         "crds.markers": (
             "EmbeddedObject INT32 INT64 IntOrString KEEP_UNKNOWN LIST_ATOMIC LIST_SET MAP_ATOMIC list_map rule rules"

@@ -30,6 +30,7 @@ from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning, R
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.settings import Restart, Settings
 from aioinformer.controller.scrubbing import scrubbed
+from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.factory.factory import SharedInformerFactory
@@ -310,6 +311,10 @@ class Manager(Admitting):
                 f"manager {self.name} has a controller {controller.name} already; give the other one another name"
             )
         self._controllers[controller.name] = controller
+        inputs = (controller.primary(), *controller.owns, *controller.watches)
+        for resource in (*(each.resource for each in inputs), *(controller.writes or ())):
+            if isinstance(resource, CustomResource) and resource.others and resource.converts:
+                self.admission.convert(resource)
 
     # Life.
 

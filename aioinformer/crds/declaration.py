@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from aioinformer.crds.agreement import disagreements
+from aioinformer.crds.conversion.converter import check_conversion
+from aioinformer.crds.conversion.steps import Step
 from aioinformer.crds.structural import find, structural
 from aioinformer.crds.types import schema_of
 from aioinformer.errors import OptionError, UsageError
@@ -79,14 +81,30 @@ class CustomResource(Resource[T_co], frozen=True):
     api_descriptions: bool = False
     labels: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
+    conversion: tuple[Step, ...] | None = None
     others: tuple[CustomResource[Any], ...] = ()
 
-    def crd(self) -> dict[str, Any]:
+    @property
+    def converts(self) -> bool:
+        """Whether a version declares how it becomes the stored one."""
+        return any(each.conversion is not None for each in (self, *self.others))
+
+    def crd(self, client_config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the CustomResourceDefinition, with all versions, as `kubectl apply` and `client.apply_all` take it.
+
+        Args:
+            client_config: for versions that convert, how the API server reaches the webhook: `clientConfig` of the API,
+                `{"service": {"namespace": …, "name": …, "path": "/convert"}}`. `aioinformer manifests` writes it.
 
         Raises:
             UsageError: the class has no structural schema, or a path names no field; the message names class and field.
+                Or `client_config` is missing: without the webhook, the server would drop what a version lacks.
         """
+        if self.converts and client_config is None:
+            raise UsageError(
+                f"{self.kind} has versions that convert, so its definition names a webhook: crd(client_config={{…}}); "
+                "`aioinformer manifests` writes it for a manager with webhooks=WebhookServer(…)"
+            )
         names = {"kind": self.kind, "listKind": f"{self.kind}List", "plural": self.plural, "singular": self.singular}
         several = _filled({"shortNames": list(self.short_names), "categories": list(self.categories)})
         return {
@@ -101,6 +119,7 @@ class CustomResource(Resource[T_co], frozen=True):
                 "names": {**names, **several},
                 "scope": "Namespaced" if self.namespaced else "Cluster",
                 "versions": [_version_body(each) for each in (self, *self.others)],
+                **({"conversion": _webhook(client_config)} if self.converts and client_config is not None else {}),
             },
         }
 
@@ -134,6 +153,7 @@ def custom_resource(
     api_descriptions: bool = False,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
+    conversion: Iterable[Step] | None = None,
     others: Iterable[CustomResource[Any]] = (),
 ) -> CustomResource[T]:
     """Return the resource of the objects of a class: `WIDGETS = custom_resource(Widget, "example.com", "v1")`.
@@ -163,9 +183,12 @@ def custom_resource(
         labels: of the definition.
         annotations: of the definition. A group below `k8s.io` or `kubernetes.io` needs
             `api-approved.kubernetes.io`: the URL of the approval, or "unapproved, …" with the reason.
-        others: the same resource in its other versions. The server does not convert between versions, and drops what
-            the version of a request or of the storage does not have. So those that are served or stored must have the
-            same fields of the same types, or preserve what they lack.
+        conversion: how this version becomes the stored one and back: `[Move("spec.size", "spec.replicas")]`. Fields
+            that no step names have the same path, and what the other version lacks is kept in an annotation. It needs
+            a webhook, which `Manager(webhooks=…)` serves. None for a version that has the fields of the stored one.
+        others: the same resource in its other versions. Without conversion, the server drops what the version of a
+            request or of the storage does not have. So those that are served or stored must have the same fields of
+            the same types, preserve what they lack, or convert.
 
     Raises:
         OptionError: an argument is invalid.
@@ -213,6 +236,7 @@ def custom_resource(
         api_descriptions=api_descriptions,
         labels=_texts("labels", labels),
         annotations=_texts("annotations", annotations),
+        conversion=None if conversion is None else tuple(conversion),
         others=tuple(others),
     )
     _check_approval(found)
@@ -251,14 +275,43 @@ def _check_versions(found: CustomResource[Any]) -> None:
     stored = [each.version for each in versions if each.storage]
     if found.others and len(stored) != 1:
         raise OptionError(f"storage: one of the versions must be stored, not {' and '.join(stored) or 'none'}")
+    if found.converts and (found.others or found.storage):
+        _check_ways(versions)
+        return
     used = [each for each in versions if each.served or each.storage]
     for one, other in combinations(used, 2):
         if lines := list(_lost(one, other)):
             raise OptionError(
                 f"others: {one.version} and {other.version} of {found.kind} differ, and the server does not convert "
                 f"between them: {'; '.join(lines)}. Give both the same fields, mark the class that lacks some with "
-                "@rules(KEEP_UNKNOWN), or do not serve one of them"
+                "@rules(KEEP_UNKNOWN), declare conversion=[…], or do not serve one of them"
             )
+
+
+def _check_ways(versions: Sequence[CustomResource[Any]]) -> None:
+    """Check that each version has a way to the hub, the stored one."""
+    hub = next(each for each in versions if each.storage)
+    if hub.conversion is not None:
+        raise OptionError(f"conversion: {hub.version} is the stored version; declare the steps of the other versions")
+    if not hub.served:
+        raise OptionError(f"conversion: {hub.version} is the stored version, which all others convert to; serve it")
+    for other in versions:
+        if other is hub:
+            continue
+        if other.conversion is not None:
+            check_conversion(hub, other)
+        elif lines := list(_lost(hub, other)):
+            raise OptionError(
+                f"conversion: {other.version} has no way to {hub.version}: {'; '.join(lines)}. Declare conversion=[…] "
+                f"of {other.version}"
+            )
+
+
+def _webhook(client_config: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": dict(client_config), "conversionReviewVersions": ["v1"]},
+    }
 
 
 def _lost(one: CustomResource[Any], other: CustomResource[Any]) -> Iterator[str]:

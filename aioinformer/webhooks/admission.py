@@ -25,6 +25,9 @@ from aioinformer.logs import get_logger
 from aioinformer.metrics.counters import WebhookCounters
 from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, WebRequest, answer_asgi
+from aioinformer.webhooks.conversion import LARGEST as LARGEST_CONVERSION
+from aioinformer.webhooks.conversion import PATH as CONVERT
+from aioinformer.webhooks.conversion import Conversions
 from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Denied, Hook, ReadCache, SentRequest
 from aioinformer.webhooks.options import HookOptions, Purpose
 
@@ -70,6 +73,7 @@ class Admission:
     be called while the manager runs, whether it is the leader or not.
 
     Attributes:
+        conversions: the resources between whose versions it converts, at `convert`.
         port: at which the manager serves it; None while it does not.
         trouble: why it cannot be served, "" for nothing.
     """
@@ -80,11 +84,21 @@ class Admission:
         self._name = name
         #: By path, and then by operation and subresource.
         self._hooks: dict[str, dict[tuple[str, str], Hook[Any]]] = {}
+        self.conversions = Conversions()
         self._errors = RepeatedErrors(_log)
         self._counters: dict[str, WebhookCounters] = {}
         #: The caches that the functions read, by `gvr`; None while the manager does not run.
         self._informers: dict[str, SharedIndexInformer[Any]] | None = None
         self._is_own: Callable[[str], bool] = lambda manager: False
+
+    def convert(self, resource: CustomResource[Any]) -> None:
+        """Convert between the versions of a resource.
+
+        Raises:
+            UsageError: no version of it declares how it is converted.
+        """
+        self.conversions.declare(resource)
+        self._counters.setdefault(CONVERT, WebhookCounters(f"/{CONVERT}"))
 
     def declare(self, hook: Hook[Any]) -> None:
         """Add a function.
@@ -103,7 +117,15 @@ class Admission:
                     f"manager {self._name}: {what} has two functions: {other}, and {hook}; make one of them"
                 )
         known.update(dict.fromkeys(requests, hook))
+        resource = hook.resource
+        if isinstance(resource, CustomResource) and resource.others and resource.converts:
+            self.convert(resource)
         self._counters.setdefault(hook.path, WebhookCounters(f"/{hook.path}"))
+
+    @property
+    def largest(self) -> int:
+        """Bytes of a body, at most."""
+        return LARGEST_CONVERSION if self.conversions.resources() else LARGEST
 
     def hooks(self) -> list[Hook[Any]]:
         """Return the functions, by path."""
@@ -135,7 +157,9 @@ class Admission:
         trouble = self.trouble
         if informers is None:
             return ["the start of the manager"]
-        waiting = [f"{each.name}: {each.state}" for each in informers.copy().values() if not each.has_synced()]
+        # The lists of what is converted here may wait for this manager.
+        caches = [each for each in informers.copy().values() if not self.conversions.has(each.resource.group_resource)]
+        waiting = [f"{each.name}: {each.state}" for each in caches if not each.has_synced()]
         return [*waiting, trouble] if trouble else waiting
 
     def counters(self) -> list[WebhookCounters]:
@@ -147,10 +171,13 @@ class Admission:
 
         Args:
             path: of the request.
-            body: the AdmissionReview.
+            body: the AdmissionReview, or the ConversionReview.
             timeout: of the request, as the API server sends it: "10s".
         """
-        hooks = self._hooks.get(_end_of(path))
+        end = _end_of(path)
+        if end == CONVERT:
+            return await self.conversions.answer(body)
+        hooks = self._hooks.get(end)
         if hooks is None:
             return 404, f"no admission function has the path {path}; there are {', '.join(self._hooks)}\n".encode()
         try:
@@ -234,7 +261,7 @@ class Admission:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, as an ASGI application does."""
-        await answer_asgi(scope, receive, send, self.respond, LARGEST)
+        await answer_asgi(scope, receive, send, self.respond, self.largest)
 
 
 class Admitting:
@@ -245,6 +272,18 @@ class Admitting:
     """
 
     admission: Admission
+
+    def convert(self, resource: Resource[Any]) -> None:
+        """Convert between the versions of a resource that declares it: `custom_resource(…, conversion=[…])`.
+
+        Those that a controller or function of the manager has, or writes, are converted without it.
+
+        Raises:
+            UsageError: no version of the resource declares how it is converted.
+        """
+        if not isinstance(resource, CustomResource):
+            raise UsageError(f"convert: {resource.kind} is not made by custom_resource, which declares conversion=[…]")
+        self.admission.convert(resource)
 
     def validate(
         self, resource: Resource[T], **options: Unpack[HookOptions]
@@ -287,7 +326,9 @@ class Admitting:
 
 
 def _end_of(path: str) -> str:
-    return "/".join(path.rstrip("/").rsplit("/", 2)[-2:])
+    """Return the end of a path that names a function, or `convert`."""
+    *_, outer, last = f"/{path.rstrip('/')}".rsplit("/", 2)
+    return last if last == CONVERT else f"{outer}/{last}"
 
 
 def _passes_undecoded(hook: Hook[Any], sent: SentRequest, request: AdmissionRequest[Any]) -> bool:

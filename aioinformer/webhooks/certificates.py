@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from aioinformer.client.client import Client
     from aioinformer.webhooks.authority import Authority
+    from aioinformer.webhooks.conversion import Conversions
     from aioinformer.webhooks.server import WebhookServer
 
 _log = get_logger("aioinformer.webhooks")
@@ -37,17 +38,26 @@ CONFIGURATIONS: Final[dict[str, Resource[Any]]] = {
     purpose: Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
     for purpose, kind in (("default", "MutatingWebhookConfiguration"), ("validate", "ValidatingWebhookConfiguration"))
 }
+#: The definitions have the CA of the webhook that converts.
+DEFINITIONS: Final[Resource[Any]] = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
 
 
 class Certificates:
     """Keeps a certificate in `context`, the TLS context of a server, and the CA in the configurations."""
 
     def __init__(
-        self, server: WebhookServer, client: Client, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        server: WebhookServer,
+        client: Client,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        conversions: Conversions | None = None,
     ) -> None:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._server = server
         self._client = client
+        self._conversions = conversions
         self._now = now
         #: What the certificate in the context was made of.
         self._loaded: Any = None
@@ -73,7 +83,10 @@ class Certificates:
             return
         authority, trusted = await on_error(self._authority, _is_raced, DEFAULT_RETRY)
         self._known = authority
-        changed = [await self._trust(resource, trusted) for resource in CONFIGURATIONS.values()]
+        name = self._server.configuration
+        changed = [await self._trust(resource, name, trusted, _webhooks) for resource in CONFIGURATIONS.values()]
+        for each in () if self._conversions is None else self._conversions.resources():
+            changed.append(await self._trust(DEFINITIONS, each.group_resource, trusted, _conversion))
         if self._loaded is None or (self._loaded != authority.certificate and not any(changed)):
             names = (*self._server.dns_names, *self._server.addresses)
             self._load(authority.issue(names, self._now()), "the new certificate")
@@ -115,33 +128,46 @@ class Certificates:
         _log.info("%s has a new CA, until %s", where, made.certificate.not_valid_after_utc)
         return made, made.bundle(now)
 
-    async def _trust(self, resource: Resource[Any], trusted: bytes) -> bool:
-        """Set `caBundle` of the webhooks of this server; return whether it was another one."""
-        bundle, changed = base64.b64encode(trusted).decode(), False
+    async def _trust(
+        self, resource: Resource[Any], name: str, trusted: bytes, clients_of: Callable[[dict[str, Any]], list[Any]]
+    ) -> bool:
+        """Set `caBundle` of the webhooks of this server in an object; return whether it was another one."""
+        bundle = base64.b64encode(trusted).decode()
+        changed = False
 
         def change(current: Any) -> Any:
             nonlocal changed
             document = document_of(current)
-            clients = [each["clientConfig"] for each in document.get("webhooks") or () if self._is_ours(each)]
+            clients = [each for each in clients_of(document) if self._is_ours(each)]
             changed = any(each.get("caBundle") != bundle for each in clients)
             for each in clients:
                 each["caBundle"] = bundle
             return document if changed else current
 
         try:
-            await self._client.resource(resource).edit(self._server.configuration, change)
+            await self._client.resource(resource).edit(name, change)
         except ApiNotFound as error:
             if not error.name:  # the resource is not served at the moment
                 raise
             return False  # the manager may have functions of the other kind only
         return changed
 
-    def _is_ours(self, webhook: dict[str, Any]) -> bool:
-        config = webhook["clientConfig"]
+    def _is_ours(self, config: dict[str, Any]) -> bool:
         if "url" in config:
             return urlsplit(config["url"]).hostname in self._server.addresses
         service = config.get("service") or {}
         return bool((service.get("name"), service.get("namespace")) == (self._server.name, self._server.namespace))
+
+
+def _webhooks(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return how the API server reaches the webhooks of a configuration."""
+    return [each["clientConfig"] for each in document.get("webhooks") or ()]
+
+
+def _conversion(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return how the API server reaches the webhook of a definition."""
+    webhook = (document["spec"].get("conversion") or {}).get("webhook") or {}
+    return [webhook["clientConfig"]] if "clientConfig" in webhook else []
 
 
 def _is_raced(error: Exception) -> bool:

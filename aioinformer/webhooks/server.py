@@ -18,7 +18,6 @@ from aioinformer.listening import listening
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import path_segment
 from aioinformer.resources.scopes import check_namespace
-from aioinformer.webhooks.admission import LARGEST
 from aioinformer.webhooks.certificates import Certificates
 
 if TYPE_CHECKING:
@@ -122,12 +121,12 @@ async def serving(server: WebhookServer, admission: Admission, client: Client, g
     Raises:
         UsageError: the server cannot listen at its address.
     """
-    certificates = Certificates(server, client)
+    certificates = Certificates(server, client, conversions=admission.conversions)
     admission.trouble = "not served yet"
     try:
         async with listening(
             admission.respond,
-            LARGEST,
+            admission.largest,
             server.host,
             server.port,
             what="the webhook server",

@@ -254,7 +254,12 @@ def top(attach: str, interval: float, duration: float | None, token_file: str | 
     metavar="FILE",
     help="Exit with 1 if a change since the definition in this file breaks stored objects or clients.",
 )
-def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None) -> None:
+@click.option(
+    "--webhook",
+    metavar="NAMESPACE/SERVICE",
+    help="The Service of the manager that converts versions. Needed if a class declares conversion.",
+)
+def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None, webhook: str | None) -> None:
     """Print the CustomResourceDefinition of a class as YAML, or compare it with a file.
 
     MODULE:CLASS is a class of which the module declares a custom_resource(), or that resource. The current directory
@@ -276,8 +281,18 @@ def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None)
     from aioinformer.cli.controllers.manifest import to_yaml
     from aioinformer.cli.projects.definitions import compare
 
-    bodies = [load_custom_resource(place).crd() for place in places]
-    if check is None and compatible_with is None:
+    prints = check is None and compatible_with is None
+    client: dict[str, Any] | None = None if prints else {}
+    if webhook is not None:
+        namespace, _, service = webhook.partition("/")
+        if not namespace or not service or "/" in service:
+            raise click.BadParameter(f"expected NAMESPACE/SERVICE, not {webhook!r}", param_hint="--webhook")
+        client = {"service": {"namespace": namespace, "name": service, "path": "/convert"}}
+    resources = [load_custom_resource(place) for place in places]
+    if client is None and any(each.converts for each in resources):
+        raise click.UsageError("a class declares conversion: name its webhook with --webhook NAMESPACE/SERVICE")
+    bodies = [each.crd(client) for each in resources]
+    if prints:
         click.echo(to_yaml(*bodies), nl=False)
         return
     lines = [line for body in bodies for line in compare(body, check, compatible_with)]

@@ -10,7 +10,7 @@ from aioinformer.authorization import Rbac
 from aioinformer.crds import CustomResource
 from aioinformer.resources import catalog
 from aioinformer.resources.resource import Resource
-from aioinformer.webhooks.certificates import CONFIGURATIONS, SECRETS
+from aioinformer.webhooks.certificates import CONFIGURATIONS, DEFINITIONS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -147,6 +147,9 @@ def _of_webhooks(manager: Manager) -> Iterator[Rule]:
         for resource in CONFIGURATIONS.values():
             why = ("the manager keeps the CA of its webhooks in them",)
             yield Rule(resource, "", ("get", "patch"), CLUSTER, (server.configuration,), why)
+        for each in manager.admission.conversions.resources():
+            why = ("the manager keeps the CA of its conversion in it",)
+            yield Rule(DEFINITIONS, "", ("get", "patch"), CLUSTER, (each.group_resource,), why)
 
 
 def _of_writes(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:

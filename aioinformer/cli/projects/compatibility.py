@@ -75,13 +75,14 @@ def _storage_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[s
     names = [each["name"] for each in after["versions"]]
     if was is None or now is None or was["name"] == now["name"] or was["name"] not in names:
         return
+    if (after.get("conversion") or {}).get("strategy", "None") != "None":
+        return  # what is stored is converted when it is read
     lost = []
-    if (after.get("conversion") or {}).get("strategy", "None") == "None":
-        for path, stored, kept in disagreements(_schema(was), _schema(now)):
-            if stored and not kept:
-                lost.append(f"{path} is lost")
-            elif stored:
-                lost.append(f"{path} is stored as {stored}, and {kept} there")
+    for path, stored, kept in disagreements(_schema(was), _schema(now)):
+        if stored and not kept:
+            lost.append(f"{path} is lost")
+        elif stored:
+            lost.append(f"{path} is stored as {stored}, and {kept} there")
     what = "; ".join(lost) or f"objects are stored in both until each is written again, so {was['name']} must stay"
     yield f"versions.{now['name']}: storage moved from {was['name']}: {what}"
 

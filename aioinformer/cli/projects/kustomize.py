@@ -23,6 +23,7 @@ from aioinformer.resources import catalog
 from aioinformer.testing.http.writing.match_conditions import condition_causes
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
+from aioinformer.webhooks.conversion import PATH as CONVERT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,10 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
     """Return the files of the base: names and texts."""
     name, namespace = options.account
     words = {"name": name, "namespace": namespace}
-    texts = {f"crd-{each}.yaml": to_yaml(resource.crd()) for each, resource in sorted(_defined(manager).items())}
+    texts = {
+        f"crd-{each}.yaml": to_yaml(_definition(resource, manager))
+        for each, resource in sorted(_defined(manager).items())
+    }
     texts["rbac.yaml"] = manifest(name, namespace, needs(manager))
     texts["deployment.yaml"] = to_yaml(_deployment(manager, options, words))
     if manager.webhooks is not None:
@@ -116,11 +120,25 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
 def _defined(manager: Manager) -> dict[str, CustomResource[Any]]:
     """Return the resources of which a class makes the definition, by name, each with most of its versions."""
     resources: list[Any] = [hook.resource for hook in manager.admission.hooks()]
+    resources += manager.admission.conversions.declared()
     for controller in manager.controllers.values():
         inputs = (controller.primary(), *controller.owns, *controller.watches)
         resources += (*(each.resource for each in inputs), *(controller.writes or ()))
     declared = (each for each in resources if isinstance(each, CustomResource))
     return {each.group_resource: each for each in sorted(declared, key=lambda each: len(each.others))}
+
+
+def _definition(resource: CustomResource[Any], manager: Manager) -> dict[str, Any]:
+    if not resource.converts:
+        return resource.crd()
+    server = manager.webhooks
+    if server is None:
+        raise UsageError(f"{resource.kind} has versions that convert: give the manager webhooks=WebhookServer(…)")
+    made = resource.crd(_client(CONVERT, server))
+    if server.certificate:
+        source = f"{server.namespace}/{server.certificate}"
+        made["metadata"].setdefault("annotations", {})["cert-manager.io/inject-ca-from"] = source
+    return made
 
 
 def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> Any:
@@ -183,7 +201,7 @@ def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:
         words,
         name=name,
         hook=hook,
-        client=_client(hook, words["server"]),
+        client=_client(hook.path, words["server"]),
         operations=sorted(each.upper() for each in hook.operations),
         resources=[f"{resource.plural}/{each}" if each else resource.plural for each in hook.subresources],
         namespaces=_namespaces(hook, manager) if options.namespace_selector is None else options.namespace_selector,
@@ -191,11 +209,11 @@ def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:
     )
 
 
-def _client(hook: Hook[Any], server: WebhookServer) -> dict[str, Any]:
+def _client(path: str, server: WebhookServer) -> dict[str, Any]:
     """Return how the API server reaches a webhook."""
     if server.url:
-        return {"url": f"{server.url.rstrip('/')}/{hook.path}"}
-    return {"service": {"name": server.name, "namespace": server.namespace, "path": f"/{hook.path}"}}
+        return {"url": f"{server.url.rstrip('/')}/{path}"}
+    return {"service": {"name": server.name, "namespace": server.namespace, "path": f"/{path}"}}
 
 
 def _is_built_in(resource: Resource[Any]) -> bool:

@@ -499,6 +499,12 @@ class Session:
 
     # Inspection.
 
+    def _reviews_wait_for(self) -> list[str] | None:
+        """Return what the answers to reviews wait for; None if none is expected."""
+        admission = self._settings.admission
+        converts = self._settings.webhooks is not None and bool(admission.conversions.resources())
+        return admission.waits_for() if converts or admission.hooks() else None
+
     @property
     def admission(self) -> Admission:
         """The admission functions."""
@@ -532,7 +538,7 @@ class Session:
                 **{name: each.restarting for name, each in self.controllers.copy().items() if each.restarting},
                 **{name: str(error) for name, error in self.failed.copy().items()},
             },
-            "webhooks": self._settings.admission.waits_for() if self._settings.admission.hooks() else None,
+            "webhooks": self._reviews_wait_for(),
             "informers": None if self.informers is None else self.informers.snapshot(),
         }
 

@@ -158,7 +158,7 @@ def test_moved_storage_names_what_is_lost() -> None:
         f"{start}objects are stored in both until each is written again, so v1beta1 must stay"
     ]
     converted = {"conversion": {"strategy": "Webhook", "webhook": {}}}
-    assert moved(of(a=INT), of(b=INT), **converted) == moved(of(a=INT), of(a=INT))
+    assert moved(of(a=INT), of(b=INT), **converted) == []  # converted when they are read
 
 
 def test_removed_conversion_breaks() -> None:

@@ -1,0 +1,198 @@
+"""`Converter`: objects of one version of a custom resource as objects of another one, by way of the hub.
+
+The hub is the version that is stored. Each other version declares its steps to the hub. A conversion there and back
+changes nothing that the other version has not changed:
+
+1. The steps make the other object, and what its version does not have is left out.
+2. What was kept from an earlier conversion for this version is restored, as far as it is still valid.
+3. The steps of the way back show what of the original is lost; an annotation keeps it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from aioinformer.crds.agreement import disagreements
+from aioinformer.crds.conversion.kept import lost, restore
+from aioinformer.crds.conversion.pruning import OF_OBJECTS, prune
+from aioinformer.crds.conversion.steps import ConversionError, Function
+from aioinformer.crds.structural import find
+from aioinformer.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from aioinformer.crds.conversion.steps import Step
+    from aioinformer.crds.declaration import CustomResource
+
+#: Precedes the name of a version, in the annotation with what other versions lack of it.
+LOST: Final = "aioinformer/lost-"
+
+
+class Converter:
+    """Converts objects between the versions of a resource. It needs no cache and no server.
+
+    Args:
+        resource: with its other versions, each with `conversion=`.
+
+    Attributes:
+        declared: as given.
+
+    Raises:
+        UsageError: a class has no structural schema.
+    """
+
+    def __init__(self, resource: CustomResource[Any]) -> None:
+        self.declared = resource
+        versions = (resource, *resource.others)
+        self._hub = next(each for each in versions if each.storage)
+        self._versions = {each.api_version: each for each in versions}
+        self._schemas = {each.api_version: each.schema() for each in versions}
+
+    @property
+    def resource(self) -> CustomResource[Any]:
+        """The version that is stored."""
+        return self._hub
+
+    def convert(self, document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
+        """Return an object in another version; the given one stays as it is.
+
+        Of its metadata, only annotations change. An object that lacks fields, and one that is not valid, is converted
+        as far as it goes; what is left over is kept in the annotation.
+
+        Args:
+            document: the object, as JSON has it.
+            api_version: of the result, "example.com/v1".
+
+        Raises:
+            ConversionError: a function of a step failed, or what would be kept is too large; the message names version
+                and field.
+        """
+        given: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+        for version in (str(given.get("apiVersion")), api_version):
+            if version not in self._versions:
+                raise ConversionError(f"{version}: no such version; there are {', '.join(self._versions)}")
+        for target in (self._hub.api_version, api_version):
+            if given["apiVersion"] != target:
+                given = self._convert(given, target)
+        return given
+
+    def _convert(self, given: dict[str, Any], target: str) -> dict[str, Any]:
+        source = given["apiVersion"]
+        try:
+            found = self._stepped(given, target)
+            self._restore(found, target)
+            text = self._lost(given, found)
+        except ConversionError as error:
+            raise ConversionError(f"{source} to {target}: {error}") from error
+        if text:
+            annotations = found.setdefault("metadata", {}).setdefault("annotations", {})
+            annotations[_annotation(source)] = text
+        return found
+
+    def _stepped(self, given: dict[str, Any], target: str) -> dict[str, Any]:
+        """Return what the steps make of an object, without what its version does not have."""
+        document = msgspec.json.decode(msgspec.json.encode(given))
+        spoke = self._versions[given["apiVersion"] if target == self._hub.api_version else target]
+        steps: Sequence[Step] = spoke.conversion or ()
+        if target == self._hub.api_version:
+            for step in steps:
+                step.to_hub(document)
+        else:
+            for step in reversed(steps):
+                step.from_hub(document)
+        document["apiVersion"] = target
+        pruned: dict[str, Any] = prune(document, self._schemas[target], is_object=True)
+        return pruned
+
+    def _restore(self, document: dict[str, Any], version: str) -> None:
+        """Restore what was kept for a version. An annotation that somebody has edited stays, and restores nothing."""
+        metadata = document.get("metadata")
+        annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+        if not isinstance(metadata, dict) or not isinstance(annotations, dict):
+            return
+        text = annotations.get(_annotation(version))
+        if isinstance(text, str) and restore(document, text):
+            del annotations[_annotation(version)]
+            if not annotations:
+                del metadata["annotations"]
+
+    def _lost(self, given: dict[str, Any], found: dict[str, Any]) -> str:
+        back = self._stepped(found, given["apiVersion"])
+        return lost(_content(given), _content(back), self._schemas[given["apiVersion"]])
+
+
+def edited_annotation(converted: Mapping[str, Any]) -> str:
+    """Return the annotation that should have restored fields of a converted object, and was edited; "" for none."""
+    name = _annotation(str(converted.get("apiVersion")))
+    metadata = converted.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return name if isinstance(annotations, dict) and name in annotations else ""
+
+
+def check_conversion(hub: CustomResource[Any], other: CustomResource[Any]) -> None:
+    """Check the steps of a version.
+
+    Raises:
+        OptionError: a step names a field that its version or the hub does not have, or that another one names, or a
+            type differs without a step that converts it.
+        UsageError: a class has no structural schema.
+    """
+    steps = other.conversion or ()
+    for resource, paths in (
+        (other, [path for each in steps for path in each.here]),
+        (hub, [path for each in steps for path in each.there]),
+    ):
+        schema = resource.schema()
+        for path in paths:
+            if find(schema, _json_path(path)) is None:
+                raise OptionError(f"conversion: {resource.version} of {resource.kind} has no field {path}")
+        for path in paths:
+            if sum(_is_within(path, each) for each in paths) > 1:
+                raise OptionError(f"conversion: {resource.version}: two steps convert {path}; make one of them")
+    for step in steps:
+        if step.keeps_type and step.here:
+            _check_type(hub, other, step)
+    if not any(isinstance(each, Function) for each in steps):
+        for line in _unsaid(hub, other, steps):
+            raise OptionError(f"conversion: {line}")
+
+
+def _is_within(path: str, other: str) -> bool:
+    """Return whether a field is another one, or a part of it."""
+    return path == other or path.startswith((f"{other}.", f"{other}[", f"{other}{{"))
+
+
+def _check_type(hub: CustomResource[Any], other: CustomResource[Any], step: Step) -> None:
+    places = ((other, step.here[0]), (hub, step.there[0]))
+    mine, hubs = (find(resource.schema(), _json_path(path)) or {} for resource, path in places)
+    for path, first, second in disagreements(mine, hubs):
+        if first and second:
+            below = f" at {path}" if path else ""
+            raise OptionError(
+                f"conversion: {step.here[0]} of {other.version} and {step.there[0]} of {hub.version} differ{below}: "
+                f"{first} and {second}; use Map"
+            )
+
+
+def _unsaid(hub: CustomResource[Any], other: CustomResource[Any], steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the fields whose type differs, without a step that converts them."""
+    named = {path for step in steps for path in (*step.here, *step.there)}
+    for path, first, second in disagreements(hub.schema(), other.schema()):
+        if first and second and not any(_is_within(path, each) for each in named):
+            yield f"{path} is {first} in {hub.version} and {second} in {other.version}; convert it with a Map"
+
+
+def _annotation(api_version: str) -> str:
+    return f"{LOST}{api_version.rpartition('/')[2]}"
+
+
+def _content(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in OF_OBJECTS}
+
+
+def _json_path(path: str) -> str:
+    """Return the path as `find` reads it: of `[]`, each member, and of `{}`, any name."""
+    return "." + path.replace("[]", "[*]").replace("{}", ".any")

@@ -1,0 +1,169 @@
+"""What another version cannot hold: kept in an annotation of the converted object, and restored on the way back.
+
+A conversion there and back shows what is lost: the fields in which the result differs from the original. Each is kept
+with its path, its value, and a digest of what the way back makes of it. On the way back, it is restored if that is
+still so: if the other version has changed the field, or what it was made of, the live value wins, and the kept one is
+dropped. Fields of an object that has been removed since are not restored.
+
+The members of a list are known by their keys, if the schema says them, else by a digest of what they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from aioinformer.crds.conversion.places import ABSENT
+from aioinformer.crds.conversion.steps import ConversionError
+from aioinformer.crds.markers import LIST_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from aioinformer.crds.types import Schema
+
+#: Bytes of an annotation. The server accepts 256 KiB for all of an object.
+MOST: Final = 64 * 2**10
+_DIGITS: Final = 16
+
+
+class _Member(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A member of a list, in a path.
+
+    Attributes:
+        i: its place in the list.
+        keys: by which it is known; empty for none.
+        digest: of the member, if it has no keys.
+    """
+
+    i: int
+    keys: dict[str, Any] = {}
+    digest: str = ""
+
+
+class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value that is lost.
+
+    Attributes:
+        path: names, and members of lists.
+        digest: of what a conversion there and back makes of it; "" if it is absent then.
+        value: unset if the original has none.
+    """
+
+    path: tuple[str | _Member, ...]
+    digest: str = ""
+    value: Any = msgspec.UNSET
+
+    def __str__(self) -> str:
+        steps = (f".{each}" if isinstance(each, str) else f"[{each.i}]" for each in self.path)
+        return "".join(steps).lstrip(".")
+
+
+class _Annotation(msgspec.Struct, frozen=True):
+    kept: tuple[_Kept, ...]
+    sum: str
+
+
+_decode = msgspec.json.Decoder(_Annotation).decode
+
+
+def lost(original: Mapping[str, Any], result: Mapping[str, Any], schema: Schema) -> str:
+    """Return the text of the annotation that keeps what a conversion there and back has changed, "" for nothing.
+
+    Args:
+        original: the object, without metadata.
+        result: what is left of it there and back.
+        schema: of its version.
+
+    Raises:
+        ConversionError: it is longer than 64 KiB; the message names the largest field.
+    """
+    kept = tuple(_differences(original, result, schema, ()))
+    if not kept:
+        return ""
+    text = msgspec.json.encode(_Annotation(kept, _digest(msgspec.to_builtins(kept)))).decode()
+    if len(text) > MOST:
+        largest = max(kept, key=lambda each: len(msgspec.json.encode(each)))
+        raise ConversionError(f"{largest}: what the other version lacks has {len(text)} bytes, and may have {MOST}")
+    return text
+
+
+def restore(document: dict[str, Any], text: str) -> bool:
+    """Restore what an annotation has kept, in place; return False for an annotation that somebody has edited."""
+    try:
+        found = _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    if _digest(msgspec.to_builtins(found.kept)) != found.sum:
+        return False
+    # What a member is known by must not change before all its fields are restored.
+    for place, name, value in [each for kept in found.kept for each in _places(document, kept)]:
+        if value is msgspec.UNSET:
+            del place[name]
+        else:
+            place[name] = value
+    return True
+
+
+def _differences(original: Any, result: Any, schema: Schema, path: tuple[Any, ...]) -> Iterator[_Kept]:
+    if isinstance(original, dict) and isinstance(result, dict):
+        properties: Schema = schema.get("properties") or {}
+        for name in sorted(original.keys() | result.keys()):  # always the same text, or the server would see a change
+            inner = properties.get(name) or schema.get("additionalProperties")
+            at = (*path, name)
+            if name not in result:
+                yield _Kept(at, "", original[name])
+            elif name not in original:
+                yield _Kept(at, _digest(result[name]))
+            else:
+                yield from _differences(original[name], result[name], inner if isinstance(inner, dict) else {}, at)
+    elif isinstance(original, list) and isinstance(result, list) and len(original) == len(result):
+        for place, (one, other) in enumerate(zip(original, result, strict=True)):
+            member = _member(place, other, schema.get(LIST_KEYS) or ())
+            yield from _differences(one, other, schema.get("items") or {}, (*path, member))
+    elif _digest(original) != _digest(result):
+        yield _Kept(path, _digest(result), original)
+
+
+def _member(place: int, value: Any, names: Any) -> _Member:
+    keys = {name: value[name] for name in names if name in value} if isinstance(value, dict) else {}
+    return _Member(place, keys) if keys else _Member(place, digest=_digest(value))
+
+
+def _places(document: Any, kept: _Kept) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield where a kept value belongs, if that is as it was: the object or list, the name or place, and the value."""
+    place: Any = document
+    for step in kept.path[:-1]:
+        name = _name(place, step)
+        if name is None or (isinstance(place, dict) and name not in place):
+            return
+        place = place[name]
+    name = _name(place, kept.path[-1])
+    if name is None:
+        return
+    present = place[name] if isinstance(place, list) else place.get(name, ABSENT)
+    if ("" if present is ABSENT else _digest(present)) == kept.digest:
+        yield place, name, kept.value
+
+
+def _name(place: Any, step: str | _Member) -> Any:
+    """Return the name or the number of a member; None if there is no such member."""
+    if isinstance(step, str):
+        return step if isinstance(place, dict) else None
+    if not isinstance(place, list):
+        return None
+    # That which was at the same place first: members may be equal.
+    order = sorted(range(len(place)), key=lambda each: each != step.i)
+    return next((each for each in order if _is_member(place[each], step)), None)
+
+
+def _is_member(value: Any, step: _Member) -> bool:
+    if step.keys:
+        return isinstance(value, dict) and all(value.get(name, ABSENT) == key for name, key in step.keys.items())
+    return _digest(value) == step.digest
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:_DIGITS]

@@ -1,0 +1,92 @@
+"""Conversion reviews: one result for all objects, named failures, and no wait for caches."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from aioinformer import UsageError
+from aioinformer.controller import Manager
+from aioinformer.crds import custom_resource
+from aioinformer.webhooks.conversion import Conversions
+from tests.support.converted_classes import Gate, gates
+
+GATES, OLD_GATES = gates("example.com")
+
+
+def gate(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1alpha1", "kind": "Gate", "metadata": {"name": name}, "spec": spec}
+
+
+def review(*objects: Any, desired: str = "example.com/v1", kind: str = "ConversionReview") -> bytes:
+    request = {"uid": "u1", "desiredAPIVersion": desired, "objects": objects}
+    return json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": kind, "request": request}).encode()
+
+
+async def answered(body: bytes) -> dict[str, Any]:
+    conversions = Conversions()
+    conversions.declare(GATES)
+    status, answer = await conversions.answer(body)
+    assert status == 200, answer
+    found: dict[str, Any] = json.loads(answer)["response"]
+    assert found["uid"] == "u1"
+    return found
+
+
+async def test_objects_come_back_in_their_order() -> None:
+    found = await answered(review(*(gate(str(at), size=at) for at in range(100))))
+    assert found["result"] == {"status": "Success"}
+    assert [each["spec"]["replicas"] for each in found["convertedObjects"]] == list(range(100))
+
+
+async def test_failure_names_each_object_version_and_field(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    large = {f"key{at}": "x" * 1000 for at in range(80)}
+    new = {**gate("large", extra=large), "apiVersion": "example.com/v1"}
+    objects = [gate("fits", size=1), new, {**new, "metadata": {"name": "other", "namespace": "shop"}}]
+    found = await answered(review(*objects, desired="example.com/v1alpha1"))
+    assert found["convertedObjects"] == []
+    assert found["result"]["status"] == "Failure"
+    message = found["result"]["message"]
+    assert message.startswith(
+        "2 of 3 objects cannot be converted: large: example.com/v1 to example.com/v1alpha1: spec."
+    )
+    assert "shop/other: " in message
+    assert "xxx" not in message
+
+
+async def test_kind_of_others_is_a_failure_and_what_is_no_review_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    found = await answered(review({**gate("a"), "kind": "Door"}))
+    assert "this manager converts Gate of example.com, not Door of example.com" in found["result"]["message"]
+    conversions = Conversions()
+    for body in (b"", b"[]", review(1), review(kind="AdmissionReview")):
+        assert (await conversions.answer(body))[0] == 400
+
+
+async def test_edited_annotation_is_logged_once_with_its_object(caplog: pytest.LogCaptureFixture) -> None:
+    edited = gate("a")
+    edited["metadata"]["annotations"] = {"aioinformer/lost-v1": "edited"}
+    for _ in range(3):
+        assert (await answered(review(edited)))["result"]["status"] == "Success"
+    assert "the annotation aioinformer/lost-v1 of Gate a has been edited" in caplog.text
+
+
+async def test_manager_converts_what_its_controllers_use_and_before_it_runs() -> None:
+    manager = Manager("gates")
+
+    @manager.controller(GATES)
+    async def gates(request: Any) -> None: ...
+
+    status, answer = await manager.admission.answer("/convert", review(gate("a", size=2)))
+    assert status == 200
+    assert json.loads(answer)["response"]["convertedObjects"][0]["spec"] == {"replicas": 2}
+    assert (await manager.admission.answer("/mounted/convert", review()))[0] == 200
+
+
+def test_resource_without_conversion_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"no version of it declares conversion=\[…\]"):
+        Manager("gates").convert(custom_resource(Gate, "other.example.com", "v1"))
