@@ -102,19 +102,28 @@ def check(
 @click.option(
     "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="Folder to write to."
 )
-def dashboards(output: Path) -> None:
+@click.option(
+    "--runbook-url",
+    metavar="URL",
+    default="",
+    help="Address of a copy of Troubleshooting: each alert links to its section. Default: no links.",
+)
+@click.option("--leave-out", metavar="ALERT", multiple=True, help="Leave out the alert of this name; can be repeated.")
+def dashboards(output: Path, runbook_url: str, leave_out: tuple[str, ...]) -> None:
     """Write a Grafana dashboard and Prometheus alert rules for the metrics of controllers and informers.
 
     The files are aioinformer-dashboard.json, which Grafana imports, and aioinformer-alerts.yaml, for
     rule_files of Prometheus. Existing files of these names are replaced.
 
     \b
-    Example:
+    Examples:
       aioinformer dashboards -o monitoring
+      aioinformer dashboards -o monitoring --runbook-url https://docs.example.com/troubleshooting/
+      aioinformer dashboards -o monitoring --leave-out AioinformerKeysWait
     """
     from aioinformer.cli.controllers.dashboards import write
 
-    for path in write(output):
+    for path in write(output, runbook_url, leave_out):
         click.echo(path)
 
 
