@@ -29,7 +29,7 @@ from aioinformer.client.requests import (
     locate,
 )
 from aioinformer.client.retries import Sender, new_request
-from aioinformer.errors import ApiNotFound, Conflict, Invalid, OptionError, UsageError, explained
+from aioinformer.errors import ApiError, ApiNotFound, Conflict, Invalid, OptionError, UsageError, explained
 from aioinformer.resources.keys import metadata_field, metadata_of
 from aioinformer.resources.resource import Resource
 
@@ -41,6 +41,13 @@ T = TypeVar("T")
 _OWN_FORMER: Final = (
     "the field manager {!r} has written these fields before without an apply: upgrade_managed_fields() makes them "
     "applied ones, and force=True takes over what this apply states"
+)
+
+#: What the server says of an object that was read, and is applied as a whole.
+_NOT_NIL: Final = "metadata.managedFields must be nil"
+_WHOLE: Final = (
+    "an apply states the fields that you own: pass these, with the name, instead of a whole object that was read; to "
+    "change such an object, use edit() or replace()"
 )
 
 
@@ -194,7 +201,8 @@ class Verbs(Generic[T]):
         field manager applied before and that `obj` lacks.
 
         Args:
-            obj: the fields to set, with name.
+            obj: the fields to set, with name. A whole object that was read is refused: with its
+                `metadata.managedFields`, the server refuses it, and without them, the apply would own every field.
             force: take over fields that other field managers own.
             namespace: of the object, if nothing else names it.
             options: see `WriteOptions`. A field manager is required, here or in the client.
@@ -218,6 +226,10 @@ class Verbs(Generic[T]):
             if all(each.manager != manager for each in error.conflicts):
                 raise
             raise explained(error, _OWN_FORMER.format(manager)) from None
+        except ApiError as error:
+            if _NOT_NIL not in str(error):
+                raise
+            raise explained(error, _WHOLE) from None
 
     async def apply_if_changed(
         self,

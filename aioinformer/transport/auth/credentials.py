@@ -10,11 +10,12 @@ import os
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import quote, urlsplit
 
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_type
+from aioinformer.logs import get_logger
 from aioinformer.transport.auth.api_client import Access, LazyApiClient
 from aioinformer.transport.auth.kubeconfig import Context, kubeconfig_paths, load_context, tls_of
 from aioinformer.transport.auth.refusals import Owner
@@ -23,7 +24,7 @@ from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, obtain
 from aioinformer.transport.clients import ApiClient
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.proxies import proxy_of
+from aioinformer.transport.proxies import is_loopback, proxy_of
 from aioinformer.transport.session import TLS
 from aioinformer.transport.slots import DEFAULT_REQUESTS
 
@@ -37,6 +38,19 @@ else:
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The folder in which kubelet puts token, certificate authority and namespace of a pod."""
+
+_log = get_logger("aioinformer.transport")
+
+#: The fields of a user that prove who it is.
+_CREDENTIALS: Final = (
+    "token",
+    "tokenFile",
+    "exec",
+    "auth-provider",
+    "username",
+    "client-certificate",
+    "client-certificate-data",
+)
 
 
 class ConnectionTransport(HttpTransport):
@@ -223,14 +237,25 @@ async def _connect_to_context(found: Context, max_requests: int | None) -> Conne
 
 
 def _access_of(found: Context) -> Access:
+    server = found.cluster["server"].rstrip("/")
+    credentials: Credentials = FixedCredentials()
+    owner = Owner(found.where, "log in again, or correct the user") if found.user_name else _nobody(found)
+    parts = urlsplit(server)
+    if parts.scheme != "http" or is_loopback(parts.hostname):
+        credentials = _credentials_of(found)
+    elif given := [name for name in _CREDENTIALS if found.user.get(name)]:
+        # As client-go: everybody on the way could read them. To the machine itself, there is no way.
+        unused = f"{found.where}.{given[0]} is not sent, because {found.cluster_where}.server begins with http://"
+        _log.warning("%s; use https", unused)
+        owner = Owner(unused)
     return Access(
-        server=found.cluster["server"].rstrip("/"),
+        server=server,
         tls=tls_of(found),
-        credentials=_credentials_of(found),
+        credentials=credentials,
         authenticates=True,
         headers=_impersonation(found),
         proxy=proxy_of(Secret(found.cluster.get("proxy-url", "")), f"{found.cluster_where}.proxy-url"),
-        owner=Owner(found.where, "log in again, or correct the user") if found.user_name else _nobody(found),
+        owner=owner,
     )
 
 

@@ -90,6 +90,18 @@ async def test_apply_takes_over_fields_by_force_alone(client: Any) -> None:
     assert (await config_maps.apply(config_map("a", x="2"), force=True)).data == {"x": "2"}
 
 
+async def test_apply_of_a_whole_object_that_was_read_names_the_remedy(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    made = await config_maps.apply(config_map("a", x="1"))
+    for whole in (made, made.to_dict()):
+        with pytest.raises(
+            ApiError, match=r"managedFields must be nil; an apply states the fields that you own"
+        ) as refused:
+            await config_maps.apply(whole)
+        assert refused.value.status == 400
+    assert (await config_maps.get("a")).metadata.resource_version == made.metadata.resource_version
+
+
 async def test_apply_requires_a_field_manager(client: Any) -> None:
     with pytest.raises(UsageError, match="field manager"):
         await client.with_options(field_manager=None).core.v1.configmaps.apply(config_map("a"))

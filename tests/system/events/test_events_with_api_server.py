@@ -76,7 +76,10 @@ async def test_discovery_prefers_events_k8s_io(transport: HttpTransport) -> None
 async def test_events_without_a_permission_do_not_flood_the_log(
     server: ApiServer, transport: HttpTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with server.fault("forbidden", resources=["events"], verbs=["create"]), EventBroadcaster() as broadcaster:
+    async with (
+        server.fault("forbidden", resources=["events"], verbs=["create"]),
+        EventBroadcaster(grace=60) as broadcaster,
+    ):
         broadcaster.start_recording_to_sink(CoreEventSink(transport))
         recorder = broadcaster.new_recorder("example.com/web")
         for number in range(200):

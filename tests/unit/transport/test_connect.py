@@ -153,6 +153,36 @@ async def test_client_certificate_of_a_plugin_works_for_the_transport(
         assert json.loads(await fetch(connection.transport))["data"]["certificate"] == "plugin"
 
 
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "s3cret"},
+        {"username": "me", "password": "s3cret"},
+        {"tokenFile": "missing"},
+        {"exec": {"command": "missing", "apiVersion": "client.authentication.k8s.io/v1"}},
+    ],
+    ids=lambda user: next(iter(user)),
+)
+async def test_credentials_are_not_sent_without_tls(
+    kubeconfig: Kubeconfig, user: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Server().started(identity) as proxy:
+        kubeconfig.cluster |= {"server": "http://api.invalid:8080", "proxy-url": proxy.url}
+        async with await connect(kubeconfig=kubeconfig.write(**user, **{"as": "her"})) as connection:
+            seen = json.loads(await fetch(connection.transport))["data"]
+    assert (seen["authorization"], seen["user"]) == ("", "her")
+    (line,) = [each.getMessage() for each in caplog.records if each.name == "aioinformer.transport"]
+    assert f"users[u].{next(iter(user))} is not sent, because kubeconfig {kubeconfig.path}: clusters[c].server" in line
+    assert "s3cret" not in line
+
+
+async def test_credentials_are_sent_to_loopback_without_tls(kubeconfig: Kubeconfig) -> None:
+    async with Server().started(identity) as plain:
+        kubeconfig.cluster["server"] = plain.url
+        seen = await identify(kubeconfig=kubeconfig.write(token="abc"))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
 async def test_impersonation_sends_headers(kubeconfig: Kubeconfig) -> None:
     seen, _ = await identify(kubeconfig=kubeconfig.write(**{"token": "abc", "as": "her", "as-groups": ["a", "b"]}))
     assert (seen["user"], seen["groups"]) == ("her", "a,b")
