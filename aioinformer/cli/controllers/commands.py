@@ -345,13 +345,15 @@ def manifests(
       2  a bad option, no such manager, a class without a schema, or a generated file that was edited
     """
     from aioinformer.cli.controllers import loading
-    from aioinformer.cli.projects.kustomize import Deployed, write_base
+    from aioinformer.cli.projects.kustomize import Deployed, unchecked_conditions, write_base
 
     loaded = loading.load_manager(manager, namespaces)
     account, named = loading.service_account(service_account, loaded), loaded.namespaces if namespaces else ()
     options = Deployed(manager, account, image, replicas, pod_monitor, tuple(named))
     for line in write_base(loaded, options, Path(folder), overwrite=overwrite) or [f"{folder} is up to date"]:
         click.echo(line)
+    for line in unchecked_conditions(loaded):
+        click.echo(line, err=True)
 
 
 @click.command(cls=Command, short_help="Make a new project.")

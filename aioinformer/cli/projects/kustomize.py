@@ -20,7 +20,7 @@ from aioinformer.errors import UsageError
 from aioinformer.files import replace_file
 from aioinformer.listening import LEAVING
 from aioinformer.resources import catalog
-from aioinformer.testing.http.writing.match_conditions import condition_causes
+from aioinformer.testing.http.writing.match_conditions import condition_causes, unchecked_pattern
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 from aioinformer.webhooks.conversion import PATH as CONVERT
@@ -188,6 +188,14 @@ def _webhooks(manager: Manager, server: WebhookServer, words: dict[str, Any]) ->
             for cause in condition_causes(made):
                 raise UsageError(f"{resource.kind} {server.configuration}: {cause.field}: {cause.message}")
             yield made
+
+
+def unchecked_conditions(manager: Manager) -> Iterator[str]:
+    """Yield a line for each condition of an admission function whose patterns nothing has checked."""
+    for hook in manager.admission.hooks():
+        for condition in hook.options.match_conditions:
+            if missing := unchecked_pattern(condition["expression"]):
+                yield f"match condition {condition['name']}: its pattern is not checked, which needs {missing}"
 
 
 def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
@@ -11,10 +12,11 @@ import yaml
 from aioinformer import UsageError
 from aioinformer.authorization import Rbac
 from aioinformer.cli.controllers.needs import needs
-from aioinformer.cli.projects.kustomize import Deployed, base_files
+from aioinformer.cli.projects.kustomize import Deployed, base_files, unchecked_conditions
 from aioinformer.controller import LeaderElection, Manager
 from aioinformer.crds import custom_resource
 from aioinformer.models import ObjectMeta, apiextensions_v1, apps_v1, core_v1, rbac_v1
+from aioinformer.testing.cel.expressions import compile_pattern
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
 from tests.unit.webhooks.reviews import WIDGETS
 
@@ -209,3 +211,19 @@ def test_mistake_in_a_match_condition_is_named(expression: str, reason: str) -> 
     manager.validate(WIDGETS, match_conditions={"it": expression})(function)
     with pytest.raises(UsageError, match=rf"hooks\.ops: webhooks\[0\]\.matchConditions\[0\]\.expression: .*{reason}"):
         base_files(manager, Deployed("widgets:manager", ("widgets", "ops")))
+
+
+def test_patterns_that_nothing_checks_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = Manager("widgets", webhooks=WebhookServer("hooks", "ops"))
+
+    async def function(request: Any) -> None: ...
+
+    conditions = {"plain": "request.userInfo.username != ''", "bots": "!request.userInfo.username.matches('(')"}
+    manager.validate(WIDGETS, match_conditions=conditions)(function)
+    assert list(unchecked_conditions(manager)) == []
+    compile_pattern.cache_clear()
+    monkeypatch.setitem(sys.modules, "re2", None)
+    (line,) = unchecked_conditions(manager)
+    assert line.startswith("match condition bots: its pattern is not checked, which needs google-re2")
+    assert 'pip install "aioinformer[testing]"' in line
+    compile_pattern.cache_clear()

@@ -10,6 +10,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.cel.checking import CheckFault
+from aioinformer.testing.cel.expressions import compile_pattern
 from aioinformer.testing.cel.programs import Program, compile_expression
 from aioinformer.testing.cel.schemas import schema_type
 from aioinformer.testing.cel.types import BOOL, DYN
@@ -38,6 +39,7 @@ _REQUEST_TYPE = schema_type(_REQUEST)
 assert _REQUEST_TYPE is not None
 _VARIABLES = {"object": DYN, "oldObject": DYN, "request": _REQUEST_TYPE}
 _AUTHORIZER = re.compile(r"\bauthorizer\b")
+_PATTERN_CALL = re.compile(r"\b(?:matches|find|findAll)\s*\(")
 
 
 @lru_cache(maxsize=256)
@@ -68,6 +70,17 @@ def condition_causes(configuration: Mapping[str, Any]) -> Iterator[Cause]:
                 field = f"webhooks[{at}].matchConditions[{number}].expression"
                 shown = quote(condition.get("expression") or "")
                 yield Cause.invalid(field, shown, f"compilation failed: {fault}")
+
+
+def unchecked_pattern(expression: str) -> str:
+    """Return why patterns in a condition that compiles are not checked here, "" if they are, or if it has none."""
+    if not _PATTERN_CALL.search(expression):
+        return ""
+    try:
+        compile_pattern("")
+    except Unsupported as missing:
+        return str(missing).partition(" needs ")[2]
+    return ""
 
 
 def meets_conditions(webhook: Mapping[str, Any], served: Served, request: Mapping[str, Any]) -> bool:
