@@ -173,7 +173,8 @@ def judge_objects(cluster: RealCluster, resource: CustomResource[Any]) -> None:
             if by_class is not (status == 201) and not (by_class and resource in MODELS):  # pydantic converts
                 reasons = differences(schema, value, of_api)
                 assert reasons & SERVER_ACCEPTS if status == 201 else reasons - SERVER_ACCEPTS, (value, answer)
-            assert status != 201 or is_accepted(answer), (value, answer)
+            is_rounded = isinstance(value.get("spec"), dict) and is_beyond_multiples(schema, value["spec"].get("value"))
+            assert status != 201 or is_accepted(answer) or is_rounded, (value, answer)
             if status == 201 and resource in MODELS:
                 # What the class makes of it is what the server stores.
                 stored = objects.to_view(objects.on_arrival(objects.decode(answer)))
@@ -182,6 +183,12 @@ def judge_objects(cluster: RealCluster, resource: CustomResource[Any]) -> None:
                 assert create(json.dumps(again).encode())[0] == 201, (value, again)
 
         judge()
+
+
+def is_beyond_multiples(schema: Any, value: Any) -> bool:
+    """Return whether the server may round when it looks for multiples, as it does with large quotients."""
+    step = schema["properties"]["spec"].get("properties", {}).get("value", {}).get("multipleOf")
+    return step is not None and isinstance(value, (int, float)) and abs(value) / step > 1e8
 
 
 MANAGED = """

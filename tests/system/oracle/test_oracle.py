@@ -22,7 +22,8 @@ NOT_SCRIPTED = (
     "memory or stack runs out",
     "an event whose object is of another kind",
     "the pages of a list do not end",
-    # client-go waits for ever.
+    # client-go waits for ever, so there is no record. tests/unit/reflector has the rules of these two, in
+    # test_protocol_refusals.py and test_protocol_lists.py, and test_hostile_streams.py has a server that trickles.
     "429 for each streaming list",
     "a streaming list that brings fewer than 100",
 )
