@@ -260,8 +260,11 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "transport.session": "TLS",
     },
     "aioinformer.web": {
+        "web.errors": "BadStreamRequest TooManyReaders",
         "web.informers": "Informers",
+        "web.opened": "Opened",
         "web.problems": "Problem problem",
+        "web.streams": "StreamCore",
     },
     "aioinformer.web.aiohttp": {
         "web.aiohttp": "setup",
