@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -317,6 +318,8 @@ def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None,
 @click.option("--replicas", metavar="N", type=click.IntRange(0), help="Default: 2 with a leader election, otherwise 1.")
 @_service_account("Name and namespace of all objects")
 @click.option("--pod-monitor", is_flag=True, help="Add a PodMonitor, for the operator of Prometheus.")
+@click.option("--service-monitor", is_flag=True, help="Add a ServiceMonitor instead, and a Service for it.")
+@click.option("--network-policy", is_flag=True, help="Add a NetworkPolicy: only the ports of the manager are reached.")
 @click.option("--overwrite", is_flag=True, help="Replace files that were edited, or have the name of a generated one.")
 def manifests(
     manager: str,
@@ -326,6 +329,8 @@ def manifests(
     replicas: int | None,
     service_account: str | None,
     pod_monitor: bool,
+    service_monitor: bool,
+    network_policy: bool,
     overwrite: bool,
 ) -> None:
     """Write what a manager needs in a cluster into a folder, as a kustomize base.
@@ -349,7 +354,16 @@ def manifests(
 
     loaded = loading.load_manager(manager, namespaces)
     account, named = loading.service_account(service_account, loaded), loaded.namespaces if namespaces else ()
-    options = Deployed(manager, account, image, replicas, pod_monitor, tuple(named))
+    if pod_monitor and service_monitor:
+        raise click.UsageError("pass --pod-monitor or --service-monitor, not both: each pod would be scraped twice")
+    if (pod_monitor or service_monitor) and find_spec("prometheus_client") is None:
+        told = (
+            "prometheus-client is not installed here; without aioinformer[prometheus] in the image, /metrics is empty"
+        )
+        click.echo(f"warning: {told}", err=True)
+    options = Deployed(
+        manager, account, image, replicas, pod_monitor, service_monitor, network_policy, namespaces=tuple(named)
+    )
     for line in write_base(loaded, options, Path(folder), overwrite=overwrite) or [f"{folder} is up to date"]:
         click.echo(line)
     for line in unchecked_conditions(loaded):

@@ -48,7 +48,9 @@ class Deployed(msgspec.Struct, frozen=True):
         account: name and namespace of the service account, and of all else.
         image: of the container.
         replicas: None for two with a leader election, and one without.
-        pod_monitor: whether Prometheus's operator reads the metrics.
+        pod_monitor: whether Prometheus's operator reads the metrics of the pods.
+        service_monitor: the same, by a Service of their own.
+        network_policy: whether only the ports of the manager can be reached.
         namespaces: the namespaces that options name, instead of those of the manager.
     """
 
@@ -57,6 +59,8 @@ class Deployed(msgspec.Struct, frozen=True):
     image: str = ""
     replicas: int | None = None
     pod_monitor: bool = False
+    service_monitor: bool = False
+    network_policy: bool = False
     namespaces: tuple[str, ...] = ()
 
 
@@ -113,6 +117,11 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
         texts["webhooks.yaml"] = to_yaml(*_webhooks(manager, manager.webhooks, words))
     if options.pod_monitor:
         texts["pod-monitor.yaml"] = to_yaml(_filled("pod-monitor", words))
+    if options.service_monitor:
+        service = _filled("metrics-service", words, service=f"{name}-metrics", port=_health_port(manager))
+        texts["service-monitor.yaml"] = to_yaml(service, _filled("service-monitor", words))
+    if options.network_policy:
+        texts["network-policy.yaml"] = to_yaml(_filled("network-policy", words, ingress=list(_ingress(manager))))
     header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     return {**texts, "kustomization.yaml": to_yaml({**header, "resources": sorted(texts)})}
 
@@ -141,9 +150,23 @@ def _definition(resource: CustomResource[Any], manager: Manager) -> dict[str, An
     return made
 
 
+def _health_port(manager: Manager) -> int:
+    return manager.health_port or _PORT
+
+
+def _ingress(manager: Manager) -> Iterator[dict[str, Any]]:
+    """Yield what may reach the pods: pods of the cluster, such as Prometheus, and the API server, from any address.
+
+    The node of a pod, whose kubelet reads the probes, always may.
+    """
+    yield {"from": [{"namespaceSelector": {}}], "ports": [{"port": "health", "protocol": "TCP"}]}
+    if manager.webhooks is not None:
+        yield {"ports": [{"port": "webhooks", "protocol": "TCP"}]}
+
+
 def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> Any:
     name, server = words["name"], manager.webhooks
-    port = manager.health_port or _PORT
+    port = _health_port(manager)
     command = ["aioinformer", "run", options.place, "--health-port", str(port), "--log-format", "json"]
     for each in options.namespaces:
         command += ["--namespace", each]

@@ -219,10 +219,11 @@ async def test_server_accepts_the_base_of_a_manager(cluster: RealCluster, tmp_pa
         assert process.returncode == 0, output.decode()
         return output.decode()
 
-    await run(sys.executable, "-m", "aioinformer", "manifests", "managed:manager", "-o", "base")
+    await run(sys.executable, "-m", "aioinformer", "manifests", "managed:manager", "-o", "base", "--network-policy")
     await run(str(KUBECTL), "apply", "--server-side", "-f", "base/crd-websites.managed.example.com.yaml")
     told = await run(str(KUBECTL), "apply", "--server-side", "--dry-run=server", "-k", "base")
     assert "deployment.apps/websites serverside-applied (server dry run)" in told
+    assert "networkpolicy.networking.k8s.io/websites serverside-applied (server dry run)" in told
     await run(sys.executable, "-m", "aioinformer", "check", "managed:manager")
 
 

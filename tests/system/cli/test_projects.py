@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from aioinformer import load_manifests
+from aioinformer import Client, connect, load_manifests
+from aioinformer.testing import ApiServer
 from tests.support.shell import PROJECT
 
 if TYPE_CHECKING:
@@ -130,6 +131,38 @@ async def test_base_has_what_the_declarations_say(shell: Shell) -> None:
     assert found["PodMonitor"]["spec"]["podMetricsEndpoints"] == [{"port": "health", "path": "/metrics"}]
     listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
     assert sorted([*listed, "kustomization.yaml"]) == sorted(contents(folder))
+
+
+async def test_service_monitor_and_network_policy_are_on_request(shell: Shell) -> None:
+    await base(shell, "--service-monitor", "--network-policy")
+    folder = shell.home / "base"
+    found = {each["kind"]: each for each in load_manifests(folder) if "name" in each["metadata"]}
+    service, monitor, policy = (found[kind] for kind in ("Service", "ServiceMonitor", "NetworkPolicy"))
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == policy["spec"]["podSelector"]["matchLabels"] == labels
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint], [port] = monitor["spec"]["endpoints"], service["spec"]["ports"]
+    [container] = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert (endpoint["port"], endpoint["path"]) == (port["name"], "/metrics")
+    assert (port["targetPort"], port["port"]) == (container["ports"][0]["name"], container["ports"][0]["containerPort"])
+    assert service["spec"]["publishNotReadyAddresses"], "a manager that is not ready is scraped, too"
+    [rule] = policy["spec"]["ingress"]
+    assert rule["ports"] == [{"port": "health", "protocol": "TCP"}]
+    async with ApiServer() as server, await connect(kubeconfig=server.kubeconfig(shell.home / "config")) as connection:
+        server.create("namespaces", {"metadata": {"name": "ops"}})
+        report = await Client(connection, field_manager="test").apply_all([service, policy])
+        assert [each.change for each in report.objects] == ["created", "created"]
+
+    changed, *removed = await base(shell)
+    assert changed == "changed base/kustomization.yaml"
+    assert sorted(removed) == ["removed base/network-policy.yaml", "removed base/service-monitor.yaml"]
+
+
+async def test_two_monitors_are_refused(shell: Shell) -> None:
+    finished = await shell.run("manifests", "program:manager", "-o", "base", "--pod-monitor", "--service-monitor")
+    assert finished.code == 2
+    assert "each pod would be scraped twice" in " ".join(finished.stderr.split())
+    assert not (shell.home / "base").exists()
 
 
 async def test_second_run_changes_nothing(shell: Shell) -> None:
