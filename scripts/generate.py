@@ -18,6 +18,7 @@ from render_catalog import render_catalog
 from render_exports import render_exports
 from render_models import render_models
 from render_shapes import render_shapes
+from render_troubleshooting import render_troubleshooting
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -33,6 +34,7 @@ def generate() -> dict[str, str]:
             introspection.shapes(), definitions.required_collections(types), definitions.quantities(types)
         ),
         **render_exports(),
+        **render_troubleshooting(),
         **render_models(types, resources),
         "aioinformer/factory/accessors.pyi": render_accessors(resources, discovery, FACTORY),
         "aioinformer/client/accessors.pyi": render_accessors(resources, discovery, CLIENT),

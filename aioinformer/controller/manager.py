@@ -437,7 +437,8 @@ class Manager(Admitting):
             values: whether diffs have the values of fields, those of Secrets never; otherwise, they name the fields.
             retry: whether the page may run parked keys again.
             memory: bytes for recorded states; the keys that changed longest ago are dropped first.
-            docs: the URL of a copy of the page *Troubleshooting*, for links.
+            docs: the URL of a page *Troubleshooting* of yours, for links; by default, they refer to the one that the
+                debug page serves.
 
         Raises:
             UsageError: it was called before, or an argument is invalid.

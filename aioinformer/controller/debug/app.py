@@ -3,6 +3,7 @@
 | path | |
 |---|---|
 | `` | the page; its style and its script are beside it |
+| `troubleshooting` | the page *Troubleshooting* of the documentation, to which the problems refer |
 | `api/report` | the report as JSON |
 | `api/events` | the report every two seconds (`?interval=`), as server-sent events |
 | `api/key?controller=&key=` | one key, with its stack and its last changes |
@@ -58,6 +59,7 @@ _ASSETS: Final = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "troubleshooting": ("troubleshooting.html", "text/html; charset=utf-8"),
 }
 _HEADERS: Final = {
     "Content-Security-Policy": (
@@ -213,7 +215,8 @@ class DebugApp:
         except ValueError:
             return _error(400, f"interval must be seconds from 1 to 60, not {interval!r}")
         if self._readers >= _READERS:
-            return _error(503, f"{_READERS} readers follow this page already; close one of them")
+            reason = f"{_READERS} readers follow this page already, so this one gets no events; close another one"
+            return _error(503, reason)
         return Answer(200, "text/event-stream", headers={"X-Accel-Buffering": "no"}, stream=self._stream(seconds))
 
     async def _stream(self, seconds: float) -> AsyncIterator[bytes]:

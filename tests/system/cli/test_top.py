@@ -218,6 +218,26 @@ def test_remedy_is_shown_beside_a_long_problem() -> None:
     assert "0 parked, 0 waiting; no results yet" in shown.get()
 
 
+def test_screen_says_what_it_leaves_out_and_for_what_a_standby_waits() -> None:
+    problem = {
+        "severity": "error",
+        "text": "3,000 keys fail.",
+        "remedy": "Correct the code.",
+        "see": "reconciler-fails",
+    }
+    row = {"key": "a", "controller": "maps", "state": "delayed", "attempts": 3, "error": "no", "own_writes": ""}
+    standby = "This replica is a standby: it waits for Lease default/shop, which web-2 holds."
+    report = {"manager": "shop", "running": True, "standby": standby, "problems": [problem] * 9, "controllers": {}}
+    screen = Screen(report | {"keys": {"failing": [row | {"causes": []}] * 50}, "key_counts": {"failing": 3_000}})
+    with (console := Console(width=100, file=StringIO())).capture() as shown:
+        console.print(screen.render(24))
+    text = shown.get()
+    assert "failing (50 of 3,000), in the order of page" in text
+    assert "and 5 more problems" in text
+    assert f"standby: {standby}" in text
+    assert [*screen.lines()][:2] == ["shop runs, 9 problems", standby]
+
+
 def test_keys_of_the_terminal_choose_what_is_shown() -> None:
     row = {"controller": "maps", "state": "parked", "error": "", "own_writes": "", "causes": []}
     rows = [{**row, "key": name, "attempts": count} for name, count in (("b", 3), ("a", 1), ("c", 2))]

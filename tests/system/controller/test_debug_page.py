@@ -605,7 +605,7 @@ async def test_mounted_page_without_a_check_answers_no_request(api_server: ApiSe
     manager = Manager("shop", client=api_server.url)
     page, port = manager.debug_app(retry=True), free_port()
     async with manager, aiohttp.ClientSession() as session, served(page, framework, port):
-        for path in ("", "page.js", "api/report", "api/events", "api/memory"):
+        for path in ("", "page.js", "troubleshooting", "api/report", "api/events", "api/memory"):
             async with session.get(f"http://127.0.0.1:{port}/debug/{path}") as answer:
                 told = await answer.json()
                 assert (answer.status, "Pass check= to Manager.debug_app" in told["error"]) == (403, True)

@@ -2,12 +2,17 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const KEPT = 90; // points of a plot: three minutes
+const SILENCE = 30; // seconds without an event after which the connection is lost
+const RETRY = 1; // seconds before the first new attempt; twice as many before each further one
+const SLOWEST = { shown: 10, lost: 30 }; // seconds between two attempts at most: with a report, and without one
 const LISTS = {
   failing: "Failing", parked: "Parked", waiting: "Waiting", running: "Running", oldest: "Longest waiting", hottest: "Hottest",
   slowest: "Slowest", settling: "Awaiting own writes",
 };
 const element = (id) => document.getElementById(id);
-const state = { report: null, list: "", selected: null, memory: null, points: [], before: null };
+const state = {
+  report: null, list: "", selected: null, opener: null, said: "", memory: null, points: [], before: null, wrong: null,
+};
 
 // Elements.
 
@@ -19,10 +24,18 @@ function h(name, attributes, ...children) {
   }
   for (const child of children.flat(3)) {
     if (child !== null && child !== undefined && child !== false && child !== "") {
-      made.append(child instanceof Node ? child : String(child));
+      made.append(...(child instanceof Node || name === "option" ? [child] : breakable(String(child))));
     }
   }
   return made;
+}
+
+// A text whose lines break between words, and in long words after separators. Only what has none breaks anywhere.
+function breakable(text) {
+  return text.split(/(\S{21,})/).flatMap((part, at) => (at % 2 ? part.split(/(?<=[/.:,;=@_?&#%-])/).flatMap((piece) => [
+    piece.length > 30 ? Object.assign(document.createElement("span"), { className: "long", textContent: piece }) : piece,
+    document.createElement("wbr"),
+  ]) : part)).filter((part) => part !== "");
 }
 
 // Make what an element contains equal to new nodes. Unchanged nodes stay, and so do the focus and what is unfolded.
@@ -54,7 +67,7 @@ function same(known, node) {
 
 function table(columns, rows, none) {
   if (!rows.length) return h("p", { class: "muted" }, none);
-  return h("div", {}, h("table", {},
+  return h("div", { class: "table" }, h("table", {},
     h("thead", {}, h("tr", {}, columns.map(([name, , number]) => h("th", { scope: "col", class: number && "number" }, name)))),
     h("tbody", {}, rows.map((row) => h("tr", { "data-id": row.id || null }, columns.map(([name, cell, number]) =>
       h("td", { class: number && "number", "data-name": name }, cell(row))))))));
@@ -73,6 +86,7 @@ function seconds(value) {
 }
 const ago = (time) => (state.report.time - time < 1 ? "just now" : `${seconds(state.report.time - time)} ago`);
 const until = (time) => (time <= state.report.time + 0.05 ? "now" : `in ${seconds(time - state.report.time)}`);
+const moment = (time) => new Date(time * 1000).toLocaleString("sv-SE");
 const bytes = (value) => (value < 1e6 ? `${(value / 1e3).toFixed(0)} kB` : `${(value / 1e6).toFixed(1)} MB`);
 const number = (value) => value.toLocaleString("en");
 const code = (text) => text && h("span", { class: "mono" }, text);
@@ -87,24 +101,40 @@ function showFacts(report) {
   document.title = `${report.problems.length ? `(${report.problems.length}) ` : ""}${report.manager}`;
   element("name").textContent = `Manager ${report.manager}`;
   const role = report.elector ? (report.elector.leads ? "leader" : "standby") : "";
-  element("facts").textContent = [report.running ? "running" : "not running", role, `process ${report.process.pid}`,
+  const started = `started ${moment(report.process.started)}, ${ago(report.process.started)}`;
+  element("facts").textContent = [report.running ? "running" : "not running", role, `process ${report.process.pid}`, started,
     `aioinformer ${report.process.version}`, `Python ${report.process.python}`].filter(Boolean).join(" · ");
 }
 
 function showProblems(report) {
-  const see = (problem) => (report.docs
-    ? h("a", { href: `${report.docs}#${problem.see}`, rel: "noreferrer", target: "_blank" }, `Troubleshooting: ${problem.see}`)
-    : h("span", { class: "muted" }, `docs/troubleshooting.md#${problem.see}`));
+  const see = (problem) => h("a", {
+    href: `${report.docs || "troubleshooting"}#${problem.see}`, rel: "noreferrer", target: "_blank",
+  }, `Troubleshooting: ${problem.see}`);
   const one = (problem) => h("div", { class: `problem ${problem.severity}` },
     h("p", {}, h("span", { class: "severity" }, problem.severity), h("strong", {}, problem.text)),
     h("p", {}, marked(problem.remedy), " ", see(problem)),
-    problem.key && h("p", {}, keyButton(problem, `Show ${problem.key}`)));
+    problem.key && h("p", {}, keyLink(problem, `Show ${problem.key}`)));
+  element("standby").hidden = !report.standby;
+  show(element("standby"), ...(report.standby ? breakable(report.standby).map(textNode) : []));
+  announce(report);
   show(element("problem-list"), report.problems.length ? report.problems.map(one)
     : h("p", { class: "all-well" }, "Nothing that is known to be wrong."));
 }
 
-function keyButton(key, label = key.key) {
-  return h("button", { type: "button", class: "plain mono", onclick: () => select(key.controller, key.key) }, label);
+// What a screen reader says: only when problems come or go, and not when their numbers change.
+function announce(report) {
+  const subjects = JSON.stringify([report.standby && "standby", ...report.problems.map((each) => [each.see, each.controller])]);
+  if (subjects === state.said) return;
+  state.said = subjects;
+  const first = report.problems.length ? `: ${report.problems[0].text}` : "";
+  element("announcement").textContent = `${report.standby} ${count(report.problems.length, "problem")}${first}`.trim();
+}
+
+const textNode = (part) => (part instanceof Node ? part : document.createTextNode(part));
+const addressOf = (key) => `#${new URLSearchParams({ controller: key.controller, key: key.key })}`;
+
+function keyLink(key, label = key.key) {
+  return h("a", { class: "mono", href: addressOf(key) }, label);
 }
 
 function measure(report) {
@@ -149,20 +179,20 @@ function showKeys(report) {
   const why = (key) => [key.error && h("span", { class: key.parked || key.attempts ? "bad" : "" }, key.error),
     key.awaits && ["awaits ", code(key.awaits)], key.own_writes, !key.error && !key.awaits && key.causes.join(", ")]
     .filter(Boolean).flatMap((part, at) => (at ? [h("br"), part] : [part]));
-  const when = (key) => (key.state === "delayed" && key.next_run ? until(key.next_run)
+  const when = (key) => (key.state === "delayed" && key.next_run ? `runs ${until(key.next_run)}`
     : key.state === "ready" ? `waits for ${seconds(key.waited)}` : key.since ? `since ${ago(key.since)}` : "");
   const shown = report.keys[state.list] || [];
   const all = report.key_counts[state.list] || 0;
-  show(element("keys"), table([
-    ["Key", (key) => keyButton(key)],
+  show(element("keys"), all > shown.length
+    && h("p", { class: "muted" }, `${number(shown.length)} of ${number(all)} keys; enter others above.`), table([
+    ["Key", (key) => keyLink(key)],
     ["Controller", (key) => key.controller],
-    ["State", (key) => `${key.state} ${when(key)}`],
+    ["State", (key) => [key.state, when(key)].filter(Boolean).join(", ")],
     ["Attempts", (key) => number(key.attempts), true],
     ["Runs", (key) => (key.runs ? `${key.runs.count}${key.runs.more ? "+" : ""}` : ""), true],
     ["Longest", (key) => (key.runs ? seconds(key.runs.longest) : ""), true],
     ["Why", why],
-  ], shown.map((key) => ({ ...key, id: `${key.controller} ${key.key}` })), "No keys."),
-  all > shown.length && h("p", { class: "muted" }, `${number(shown.length)} of ${number(all)}`));
+  ], shown.map((key) => ({ ...key, id: `${key.controller} ${key.key}` })), "No keys."));
   const names = Object.keys(report.controllers);
   show(element("find-controller"), names.map((name) => h("option", { value: name, "data-id": name }, name)));
 }
@@ -178,7 +208,9 @@ function showControllers(report) {
     ["Failing", (each) => h("span", { class: each.failing_keys ? "bad" : "" }, number(each.failing_keys)), true],
     ["Parked", (each) => h("span", { class: each.parked_keys ? "bad" : "" }, number(each.parked_keys)), true],
     ["Waiting", (each) => number(each.waiting_keys), true],
-    ["Results", (each) => Object.entries(each.results).map(([name, value]) => `${name} ${number(value)}`).join(", ")],
+    ["Results", (each) => [Object.entries(each.results).map(([name, value]) => `${name} ${number(value)}`).join(", "),
+      each.last_loop && h("div", { class: each.looping_keys ? "doubtful" : "muted" }, `triggered itself ${count(each.loops, "time")}, `
+        + `${each.looping_keys ? "and goes on" : `the last time ${ago(each.last_loop.time)}`}: `, keyLink({ controller: each.name, ...each.last_loop }))]],
   ], Object.values(report.controllers).map((each) => ({ ...each, id: each.name })), "No controllers run."));
 }
 
@@ -205,8 +237,8 @@ function showCaches(report) {
 function showShare(report) {
   const { elector, ring } = report;
   show(element("share"),
-    elector && facts(["Leader", elector.leader || "none"], ["This replica", elector.identity],
-      ["It leads", elector.leads ? "yes" : "no, it is a standby"], ["Terms", elector.terms], ["Failure", elector.failure]),
+    elector && facts(["Lease", elector.lease], ["Leader", elector.leader || "none"], ["This replica", elector.identity],
+      ["It leads", elector.leads ? "yes" : "no, it is a standby"], ["Terms", elector.terms], ["Trouble", elector.trouble], ["Failure", elector.failure]),
     ring && facts(["Ring", ring.name], ["This replica", ring.member], ["Epoch", ring.epoch],
       ["Slots", Object.entries(ring.owners).map(([name, slots]) => `${name}: ${slots}`).join(", ")],
       ["Waits for", ring.waits_for], ["Gap", ring.gap],
@@ -220,6 +252,7 @@ function showMemory(report) {
   const rows = state.memory || [];
   const tiers = [...new Set(rows.map((row) => row.storage))];
   show(element("memory"), h("button", { id: "measure", type: "button", onclick: loadMemory }, "Measure"),
+    state.wrong && h("p", { class: "bad" }, state.wrong),
     state.memory && table([
       ["Tier", (row) => row.tier], ["Caches", (row) => number(row.rows.length), true],
       ["Objects", (row) => number(total(row.rows.map((each) => each.objects))), true],
@@ -236,16 +269,16 @@ function showDetail(key) {
   panel.hidden = !key;
   if (!key) return;
   element("detail-title").textContent = `${key.key} of ${key.controller}`;
-  const again = state.report.may_retry && key.state === "parked"
+  const again = state.report.may_retry && key.parked
     && h("button", { type: "button", onclick: () => retry(key) }, "Run again");
-  const close = h("button", { type: "button", onclick: () => { select(null); } }, "Close");
+  const ending = h("button", { type: "button", onclick: close }, "Close");
   if (key.problem) {
-    show(element("detail-body"), h("p", { class: "bad" }, key.problem), close);
+    show(element("detail-body"), h("p", { class: "bad" }, key.problem), ending);
     return;
   }
   const line = (text) => h("span", { class: text.startsWith("+ ") ? "plus" : text.startsWith("- ") ? "minus" : "" }, `${text}\n`);
   show(element("detail-body"), facts(
-    ["State", `${key.state}${key.parked ? ` (${key.parked}), since ${ago(key.since)}` : ""}${key.exists ? "" : ", not in the cache"}`],
+    ["State", `${key.state}${key.parked && key.state === "parked" ? ` (${key.parked})` : ""}${key.parked ? `, since ${ago(key.since)}` : ""}${key.exists ? "" : ", not in the cache"}`],
     ["Causes", key.causes.join(", ") + (key.causes_left_out ? ` and ${key.causes_left_out} more` : "")],
     ["Failed attempts", key.attempts ? number(key.attempts) : ""],
     ["Error", key.error && h("span", { class: "bad" }, key.error)],
@@ -263,51 +296,84 @@ function showDetail(key) {
       ? [" by ", h("b", {}, change.managers.join(", "))] : "", h("span", { class: "muted" }, ` version ${change.version}`)),
     change.lines.length ? h("pre", {}, change.lines.map(line)) : null))
     : h("p", { class: "muted" }, "None since the page was enabled."),
-  h("p", {}, again, " ", close));
+  h("p", { id: "retried", role: "status" }, key.retried || ""), h("p", {}, again, " ", ending));
 }
 
 // What the person does.
 
-async function select(controller, key) {
-  state.selected = controller ? { controller, key } : null;
-  history.replaceState(null, "", controller ? `#key=${encodeURIComponent(controller)}:${encodeURIComponent(key)}` : "#");
+// The selected key is in the address, so that it can be sent to others, and Back leads to the one before.
+function open(key) {
+  history.pushState(null, "", addressOf(key));
+  readAddress();
+}
+
+function close() {
+  history.pushState(null, "", location.pathname + location.search);
+  readAddress();
+  if (state.opener && state.opener.isConnected) state.opener.focus();
+}
+
+async function readAddress() {
+  const chosen = new URLSearchParams(location.hash.slice(1));
+  const wanted = chosen.has("key") ? { controller: chosen.get("controller") || "", key: chosen.get("key") } : null;
+  if (wanted && !state.selected) state.opener = document.activeElement;
+  state.selected = wanted;
   await loadDetail();
-  if (state.selected) { element("detail").scrollIntoView({ block: "start" }); element("detail").focus(); }
 }
 
 async function fetched(address, options) {
+  let answer;
   try {
-    const answer = await fetch(address, options);
-    const body = await answer.json();
-    return answer.ok ? body : { problem: body.error };
+    answer = await fetch(address, options);
   } catch (error) {
-    return { problem: "The manager does not answer." };
+    return { problem: "The manager does not answer" };
+  }
+  return answer.ok && (answer.headers.get("Content-Type") || "").startsWith("application/json")
+    ? answer.json() : { problem: await refusal(answer) };
+}
+
+// Why an answer is not what was asked for. It may be that of a proxy.
+async function refusal(answer) {
+  try {
+    return (await answer.clone().json()).error.toString();
+  } catch (error) {
+    const kind = answer.headers.get("Content-Type") || "no type";
+    return answer.ok || answer.redirected ? `The answer is ${kind}, as that of a login page: load this page again`
+      : `${answer.status} ${answer.statusText}`.trim();
   }
 }
 
 async function loadDetail() {
   const wanted = state.selected;
   if (!wanted) return showDetail(null);
-  const found = await fetched(`api/key?${new URLSearchParams(wanted)}`);
-  if (wanted === state.selected && state.report) showDetail({ ...found, ...wanted });
+  const found = await fetched(`api/key?${new URLSearchParams({ controller: wanted.controller, key: wanted.key })}`);
+  if (wanted !== state.selected || !state.report) return;
+  showDetail({ ...found, ...wanted });
+  if (!wanted.reached) {
+    wanted.reached = true;
+    element("detail").scrollIntoView({ block: "start" });
+    element("detail").focus();
+  }
 }
 
 async function loadMemory() {
   const found = await fetched("api/memory");
-  state.memory = Array.isArray(found) ? found : [];
+  state.wrong = found.problem || null;
+  if (!found.problem) state.memory = found;
   showMemory(state.report);
 }
 
 async function retry(key) {
   const body = JSON.stringify({ controller: key.controller, key: key.key });
   const answer = await fetched("api/retry", { method: "POST", body, headers: { "Content-Type": "application/json" } });
-  connection(answer.problem || `${key.key} runs again`, Boolean(answer.problem));
+  if (state.selected) state.selected.retried = answer.problem || "It runs again.";
   await loadDetail();
 }
 
-function connection(text, lost) {
-  element("connection").textContent = text;
-  element("connection").className = lost ? "lost" : "";
+// Text that a screen reader says: it changes with the state of the connection only.
+function connection(text, kind) {
+  if (element("connection").textContent !== text) element("connection").textContent = text;
+  element("connection").className = kind;
 }
 
 function showAll(report) {
@@ -322,12 +388,13 @@ function showAll(report) {
   showShare(report);
   showMemory(report);
   loadDetail();
-  connection(`updated ${new Date(report.time * 1000).toLocaleTimeString("en-GB")}`, false);
+  element("updated").textContent = `updated ${new Date(report.time * 1000).toLocaleTimeString("en-GB")}`;
 }
 
 element("find").onsubmit = (event) => {
   event.preventDefault();
-  if (element("find-key").value) select(element("find-controller").value, element("find-key").value.trim());
+  const key = element("find-key").value.trim();
+  if (key) open({ controller: element("find-controller").value, key });
 };
 element("lists").onkeydown = (event) => {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -337,14 +404,62 @@ element("lists").onkeydown = (event) => {
   next.focus();
   next.click();
 };
-document.onkeydown = (event) => { if (event.key === "Escape" && state.selected) select(null); };
+document.onkeydown = (event) => { if (event.key === "Escape" && state.selected) close(); };
 
-window.onhashchange = () => {
-  const chosen = /^#key=([^:]*):(.*)$/.exec(location.hash);
-  state.selected = chosen && { controller: decodeURIComponent(chosen[1]), key: decodeURIComponent(chosen[2]) };
-  loadDetail();
-};
-window.onhashchange();
-const events = new EventSource("api/events");
-events.onmessage = (event) => showAll(JSON.parse(event.data));
-events.onerror = () => connection("connection lost; what is shown is old", true);
+// Events, and what is shown when they end.
+
+async function* events() {
+  const stop = new AbortController();
+  let timer = 0;
+  const wait = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => stop.abort(), 1000 * SILENCE);
+  };
+  try {
+    wait();
+    const answer = await fetch("api/events", { signal: stop.signal });
+    if (!answer.ok || !(answer.headers.get("Content-Type") || "").startsWith("text/event-stream")) return refusal(answer);
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return "The manager has ended the events";
+      wait();
+      const received = (text + value).split("\n\n");
+      text = received.pop();
+      for (const event of received) if (event.startsWith("data: ")) yield JSON.parse(event.slice(6));
+    }
+  } catch (error) {
+    return stop.signal.aborted ? `No event for ${SILENCE} s` : "The manager does not answer";
+  } finally {
+    clearTimeout(timer);
+    stop.abort();
+  }
+}
+
+// Events may be refused where a report is not: there are enough readers, or a proxy passes no streams.
+async function follow() {
+  for (let delay = RETRY; ;) {
+    const stream = events();
+    const began = Date.now();
+    let next = await stream.next();
+    for (; !next.done; next = await stream.next()) {
+      connection("", "");
+      showAll(next.value);
+    }
+    if (Date.now() - began > 10_000) delay = RETRY;
+    const report = await fetched("api/report");
+    const shown = !report.problem;
+    if (shown) showAll(report);
+    const reason = shown ? next.value : report.problem;
+    delay = Math.min(delay, shown ? SLOWEST.shown : SLOWEST.lost);
+    const what = shown ? "reading the report" : "what is shown is old; trying";
+    connection(`${reason.replace(/\.$/, "")}; ${what} again in ${delay} s`, shown ? "polled" : "lost");
+    await new Promise((resolve) => { setTimeout(resolve, 1000 * delay); });
+    delay *= 2;
+  }
+}
+
+window.onhashchange = readAddress; // after a click on a key, and Back
+readAddress();
+follow();
