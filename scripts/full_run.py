@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 RECORD = PROJECT / "tests" / "full_run.json"
 
 #: The server for tests, and its tests.
-FOLDERS = ("aioinformer/testing", "tests/real/contract", "tests/real/kubectl", "tests/unit/testing")
+FOLDERS = ("aioinformer/testing", "aioinformer/cel", "tests/real/contract", "tests/real/kubectl", "tests/unit/testing")
 
 
 @dataclass(frozen=True)

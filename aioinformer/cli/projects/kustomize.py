@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from aioinformer.cel.conditions import condition_faults, unchecked_pattern
 from aioinformer.cli.controllers.manifest import manifest, to_yaml
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.crds import CustomResource
@@ -20,7 +21,6 @@ from aioinformer.errors import UsageError
 from aioinformer.files import replace_file
 from aioinformer.listening import LEAVING
 from aioinformer.resources import catalog
-from aioinformer.testing.http.writing.match_conditions import condition_causes, unchecked_pattern
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 from aioinformer.webhooks.conversion import PATH as CONVERT
@@ -208,8 +208,9 @@ def _webhooks(manager: Manager, server: WebhookServer, words: dict[str, Any]) ->
     for purpose, resource in CONFIGURATIONS.items():
         if webhooks := [_webhook(each, manager, words) for each in hooks if each.purpose == purpose]:
             made = _filled("configuration", words, kind=resource.kind, annotations=annotations, webhooks=webhooks)
-            for cause in condition_causes(made):
-                raise UsageError(f"{resource.kind} {server.configuration}: {cause.field}: {cause.message}")
+            for fault in condition_faults(made):
+                what = f"{resource.kind} {server.configuration}: {fault.field}"
+                raise UsageError(f"{what}: {fault.expression!r} is refused: {fault.reason}")
             yield made
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.encoding import json_type, quote
-from aioinformer.testing.api.statuses import Cause, StatusError, bad_request, warn
-from aioinformer.testing.cel.library.formats import (
+from aioinformer.cel.library.formats import (
     label_faults,
     label_name_faults,
     label_value_faults,
     subdomain_faults,
 )
+from aioinformer.testing.api.encoding import json_type, quote
+from aioinformer.testing.api.statuses import Cause, StatusError, bad_request, warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.cel.library.formats import letter_label_faults, subdomain_faults
 from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.cel.library.formats import letter_label_faults, subdomain_faults
 from aioinformer.testing.rules.schema_checks import schema_faults
 
 if TYPE_CHECKING:

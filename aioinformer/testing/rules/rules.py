@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.cel.checking import CheckFault
+from aioinformer.cel.programs import Program, compile_expression
+from aioinformer.cel.schemas import make_reader, schema_type
+from aioinformer.cel.types import BOOL, STRING, Type, optional_of
+from aioinformer.cel.values import NONE, EvaluationError, Optional, Unsupported
 from aioinformer.testing.api.statuses import Cause, StatusError, warn
-from aioinformer.testing.cel.checking import CheckFault
-from aioinformer.testing.cel.programs import Program, compile_expression
-from aioinformer.testing.cel.schemas import make_reader, schema_type
-from aioinformer.testing.cel.types import BOOL, STRING, Type, optional_of
-from aioinformer.testing.cel.values import NONE, EvaluationError, Optional, Unsupported
 from aioinformer.testing.patches.json_patches import same
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.cel.checking import CheckFault
+from aioinformer.cel.schemas import schema_type
+from aioinformer.cel.values import EvaluationError
 from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.cel.checking import CheckFault
-from aioinformer.testing.cel.schemas import schema_type
-from aioinformer.testing.cel.values import EvaluationError
 from aioinformer.testing.rules.rules import FieldNameError, compile_message, compile_rule, field_name
 from aioinformer.testing.schemas.structural import value_causes
 from aioinformer.testing.schemas.text_formats import schema_pattern
@@ -19,7 +19,7 @@ from aioinformer.testing.schemas.text_formats import schema_pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from aioinformer.testing.cel.types import Type
+    from aioinformer.cel.types import Type
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("$ref", "patternProperties", "definitions", "dependencies", "additionalItems", "id", "uniqueItems")

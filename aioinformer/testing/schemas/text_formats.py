@@ -8,16 +8,16 @@ from datetime import date, datetime
 from email.utils import parseaddr
 from typing import TYPE_CHECKING
 
+from aioinformer.cel.expressions import compile_pattern
+from aioinformer.cel.library.formats import label_faults, subdomain_faults
+from aioinformer.cel.values import Unsupported
 from aioinformer.testing.api.encoding import seconds
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.cel.expressions import compile_pattern
-from aioinformer.testing.cel.library.formats import label_faults, subdomain_faults
-from aioinformer.testing.cel.values import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from aioinformer.testing.cel.expressions import Pattern
+    from aioinformer.cel.expressions import Pattern
 
 _HEX = "[0-9a-fA-F]"
 _PATTERNS = {

@@ -11,12 +11,12 @@ import yaml
 
 from aioinformer import UsageError
 from aioinformer.authorization import Rbac
+from aioinformer.cel.expressions import compile_pattern
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.cli.projects.kustomize import Deployed, base_files, unchecked_conditions
 from aioinformer.controller import LeaderElection, Manager
 from aioinformer.crds import custom_resource
 from aioinformer.models import ObjectMeta, apiextensions_v1, apps_v1, core_v1, rbac_v1
-from aioinformer.testing.cel.expressions import compile_pattern
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
 from tests.unit.webhooks.reviews import WIDGETS
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.testing.cel.checking import CheckFault
-from aioinformer.testing.cel.expressions import compile_pattern
-from aioinformer.testing.cel.programs import compile_expression
-from aioinformer.testing.cel.types import DYN
-from aioinformer.testing.cel.values import EvaluationError, Unsupported
+from aioinformer.cel.checking import CheckFault
+from aioinformer.cel.expressions import compile_pattern
+from aioinformer.cel.programs import compile_expression
+from aioinformer.cel.types import DYN
+from aioinformer.cel.values import EvaluationError, Unsupported
 from aioinformer.testing.rules.rules import read_rules, rule_causes
 
 

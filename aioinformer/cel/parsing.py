@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
-from aioinformer.testing.cel.tokens import SyntaxFault, Token, tokens
+from aioinformer.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
+from aioinformer.cel.tokens import SyntaxFault, Token, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from aioinformer.testing.cel.tokens import Uint
+from aioinformer.cel.tokens import Uint
 
 SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
 

@@ -8,10 +8,10 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.expressions import matches
-from aioinformer.testing.cel.library.times import format_duration, format_timestamp, to_duration, to_timestamp, zone_of
-from aioinformer.testing.cel.tokens import Uint
-from aioinformer.testing.cel.values import (
+from aioinformer.cel.expressions import matches
+from aioinformer.cel.library.times import format_duration, format_timestamp, to_duration, to_timestamp, zone_of
+from aioinformer.cel.tokens import Uint
+from aioinformer.cel.values import (
     LARGEST,
     SMALLEST,
     EvaluationError,

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.checking import CheckFault, check, constant_faults, fault_text
-from aioinformer.testing.cel.evaluation import evaluator
-from aioinformer.testing.cel.functions import function_table
-from aioinformer.testing.cel.library.collections import LISTS, OPTIONALS
-from aioinformer.testing.cel.library.formats import FORMATS
-from aioinformer.testing.cel.library.networks import NETWORKS
-from aioinformer.testing.cel.library.operators import STANDARD
-from aioinformer.testing.cel.library.quantities import QUANTITIES
-from aioinformer.testing.cel.library.texts import TEXTS
-from aioinformer.testing.cel.parsing import parse
-from aioinformer.testing.cel.tokens import SyntaxFault
+from aioinformer.cel.checking import CheckFault, check, constant_faults, fault_text
+from aioinformer.cel.evaluation import evaluator
+from aioinformer.cel.functions import function_table
+from aioinformer.cel.library.collections import LISTS, OPTIONALS
+from aioinformer.cel.library.formats import FORMATS
+from aioinformer.cel.library.networks import NETWORKS
+from aioinformer.cel.library.operators import STANDARD
+from aioinformer.cel.library.quantities import QUANTITIES
+from aioinformer.cel.library.texts import TEXTS
+from aioinformer.cel.parsing import parse
+from aioinformer.cel.tokens import SyntaxFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from aioinformer.testing.cel.types import Type
+    from aioinformer.cel.types import Type
 
 _FUNCTIONS = function_table([STANDARD, LISTS, OPTIONALS, TEXTS, QUANTITIES, NETWORKS, FORMATS])
 _NAMESPACED = frozenset(name for name in _FUNCTIONS if "." in name)

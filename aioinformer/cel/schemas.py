@@ -11,15 +11,15 @@ import base64
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel import types
-from aioinformer.testing.cel.library.times import to_duration, to_timestamp
-from aioinformer.testing.cel.parsing import RESERVED
-from aioinformer.testing.cel.values import KeyedList, SetList
+from aioinformer.cel import types
+from aioinformer.cel.library.times import to_duration, to_timestamp
+from aioinformer.cel.parsing import RESERVED
+from aioinformer.cel.values import KeyedList, SetList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from aioinformer.testing.cel.types import Type
+    from aioinformer.cel.types import Type
 
     Reader = Callable[[Any], Any]
 

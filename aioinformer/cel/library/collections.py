@@ -6,9 +6,9 @@ from functools import cmp_to_key, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.functions import call_overload, function_table
-from aioinformer.testing.cel.library.operators import STANDARD
-from aioinformer.testing.cel.values import NONE, EvaluationError, Optional, contains, equal, has_key
+from aioinformer.cel.functions import call_overload, function_table
+from aioinformer.cel.library.operators import STANDARD
+from aioinformer.cel.values import NONE, EvaluationError, Optional, contains, equal, has_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,15 +10,15 @@ from collections.abc import Hashable
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.checking import TYPE_VALUES, path_of
-from aioinformer.testing.cel.functions import NO_OVERLOAD, call_overload, find_overload
-from aioinformer.testing.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
-from aioinformer.testing.cel.values import NONE, EvaluationError, Optional, TypeValue, full_type_name, type_name
+from aioinformer.cel.checking import TYPE_VALUES, path_of
+from aioinformer.cel.functions import NO_OVERLOAD, call_overload, find_overload
+from aioinformer.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
+from aioinformer.cel.values import NONE, EvaluationError, Optional, TypeValue, full_type_name, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from aioinformer.testing.cel.functions import Functions
+    from aioinformer.cel.functions import Functions
 
     Scope = Mapping[str, Any]
     Evaluator = Callable[[Scope], Any]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aioinformer.testing.cel.library.networks import parse_url
-from aioinformer.testing.cel.library.times import to_timestamp
-from aioinformer.testing.cel.values import NONE, EvaluationError, Optional
+from aioinformer.cel.library.networks import parse_url
+from aioinformer.cel.library.times import to_timestamp
+from aioinformer.cel.values import NONE, EvaluationError, Optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable

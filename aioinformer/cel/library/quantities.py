@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aioinformer.testing.cel.functions import is_valid
-from aioinformer.testing.cel.values import LARGEST, SMALLEST, EvaluationError
+from aioinformer.cel.functions import is_valid
+from aioinformer.cel.values import LARGEST, SMALLEST, EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.types import DYN, Type, read_type, read_types
-from aioinformer.testing.cel.values import EvaluationError, type_name
+from aioinformer.cel.types import DYN, Type, read_type, read_types
+from aioinformer.cel.values import EvaluationError, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

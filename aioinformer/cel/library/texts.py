@@ -7,10 +7,10 @@ import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.expressions import compile_pattern
-from aioinformer.testing.cel.library.operators import format_double
-from aioinformer.testing.cel.library.times import format_duration, format_timestamp
-from aioinformer.testing.cel.values import EvaluationError, TypeValue, Unsupported, type_name
+from aioinformer.cel.expressions import compile_pattern
+from aioinformer.cel.library.operators import format_double
+from aioinformer.cel.library.times import format_duration, format_timestamp
+from aioinformer.cel.values import EvaluationError, TypeValue, Unsupported, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, quote, urlsplit
 
-from aioinformer.testing.cel.functions import is_valid
-from aioinformer.testing.cel.values import EvaluationError
+from aioinformer.cel.functions import is_valid
+from aioinformer.cel.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

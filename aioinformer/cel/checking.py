@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.expressions import compile_pattern
-from aioinformer.testing.cel.functions import call_overload
-from aioinformer.testing.cel.library.texts import format_faults
-from aioinformer.testing.cel.library.times import to_duration, to_timestamp
-from aioinformer.testing.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
-from aioinformer.testing.cel.types import (
+from aioinformer.cel.expressions import compile_pattern
+from aioinformer.cel.functions import call_overload
+from aioinformer.cel.library.texts import format_faults
+from aioinformer.cel.library.times import to_duration, to_timestamp
+from aioinformer.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
+from aioinformer.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -34,12 +34,12 @@ from aioinformer.testing.cel.types import (
     type_of,
     unify,
 )
-from aioinformer.testing.cel.values import EvaluationError, Unsupported, type_name
+from aioinformer.cel.values import EvaluationError, Unsupported, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from aioinformer.testing.cel.functions import Functions
+    from aioinformer.cel.functions import Functions
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "duration": to_duration,

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from aioinformer.testing.cel.values import EvaluationError, Unsupported
+from aioinformer.cel.values import EvaluationError, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,1 +1,0 @@
-"""The part of the Common Expression Language (CEL) that validation rules of custom resources use."""
