@@ -1,4 +1,4 @@
-"""What waits for one handler: batches of notifications in the two queues of its listener, and their counts."""
+"""What waits for one handler: batches of notifications in the queue of its listener, and their counts."""
 
 from __future__ import annotations
 
@@ -53,16 +53,11 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
         return cls(tuple(notifications), len(notifications), initial)
 
 
-#: Ends the queue of the pop task.
-END: Final[Batch[Any]] = Batch((), 0)
-
-
 class Backlog(msgspec.Struct, Generic[T], eq=False):
     """The notifications of one handler that have not been delivered: the two queues, and the counts that match them.
 
     Attributes:
         name: of the listener, for logs.
-        arrived: the queue of the pop task.
         ready: the queue of the run task.
         closed: whether nothing more is accepted and delivered.
         waiting: how many notifications are in batches that have not begun.
@@ -75,7 +70,6 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
     """
 
     name: str
-    arrived: asyncio.Queue[Batch[T]] = msgspec.field(default_factory=asyncio.Queue)
     ready: asyncio.Queue[Batch[T]] = msgspec.field(default_factory=asyncio.Queue)
     closed: bool = False
     waiting: int = 0
@@ -100,8 +94,7 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         """Enqueue a batch, unless the backlog is closed."""
         if self.closed:
             return
-        # If nothing waits, the run task gets the batch at once, without a step of the pop task.
-        (self.arrived if self.waiting else self.ready).put_nowait(batch)
+        self.ready.put_nowait(batch)
         self.added += batch.size
         self.waiting += batch.size
         self.initial += batch.initial
@@ -126,9 +119,6 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         self.closed = True
         self.added -= self.behind
         self.waiting, self.left = 0, iter(())
-        while not self.arrived.empty():
-            self.arrived.get_nowait()
-        self.arrived.put_nowait(END)
         self.ready = asyncio.Queue()
 
     def _check_growth(self) -> None:

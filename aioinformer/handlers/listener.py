@@ -1,13 +1,13 @@
-"""One handler, and the pair of tasks that calls it at its own pace.
+"""One handler, and the task that calls it at its own pace.
 
 ```
-add() ──> queue ──> pop task ──> queue ──> run task ──> handler
+add() ──> queue ──> run task ──> handler
 ```
 
-`add` never waits, so a slow handler delays nothing else: notifications wait in unbounded queues. The pop task moves
-batches on; at the end, it waits for the run task. The run task calls the handler with one notification after the other,
-in order. Both handle batches, so a hand-over costs a batch and not a notification. Listeners share batches, which they
-only read.
+`add` never waits, so a slow handler delays nothing else: notifications wait in an unbounded queue. The run task calls
+the handler with one notification after the other, in order. It gets batches, so a hand-over costs a batch and not a
+notification. Listeners share batches, which they only read. A second task, in the task group of the informer, waits for
+the end of the run task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.concurrency import IN_HANDLER, Latch, create_task, is_ending, uncancel
 from aioinformer.errors import USER_ERRORS, UsageError
-from aioinformer.handlers.backlog import END, Backlog, Batch
+from aioinformer.handlers.backlog import Backlog, Batch
 from aioinformer.handlers.calls import HandlerCall, HandlerCalls
 from aioinformer.handlers.handler_lines import HandlerLines
 from aioinformer.handlers.notifications import AddNotification, Delivery, Notification
@@ -80,7 +80,7 @@ class ProcessorListener(Generic[T]):
         self._at_once = False
         self._slice_ends = 0.0
         self._upstream_synced = False
-        #: The pop task and the run task, once they are started.
+        #: The guard task and the run task, once they are started.
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -151,7 +151,7 @@ class ProcessorListener(Generic[T]):
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start the pair of tasks."""
         self._tasks = [
-            tasks.create_task(self._pop(), name=f"{self.name}: pop"),
+            tasks.create_task(self._guard(), name=f"{self.name}: guard"),
             create_task(Steps(self._run(), self._stalls, self.calls.blocked), name=f"{self.name}: run"),
         ]
         # Not by the task itself: a task that is cancelled before its first step never runs.
@@ -184,12 +184,11 @@ class ProcessorListener(Generic[T]):
     def _finish(self, run: asyncio.Task[None]) -> None:
         self.finished.set()
         self.calls.close()
-        self.backlog.arrived.put_nowait(END)
         if not run.cancelled() and (error := run.exception()) is not None:
             self.on_crash(error)
 
-    async def _pop(self) -> None:
-        """Move batches from queue to queue until the run task has finished or is abandoned. If cancelled, cancel it.
+    async def _guard(self) -> None:
+        """Wait until the run task has finished or is abandoned. If cancelled, cancel it.
 
         The task group waits for this task and not for the run task, whose handler may ignore its cancellation.
 
@@ -197,14 +196,10 @@ class ProcessorListener(Generic[T]):
             BaseException: the run task crashed with it.
         """
         run = self._tasks[1]
-        backlog = self.backlog
         try:
-            while (batch := await backlog.arrived.get()) is not END:
-                backlog.ready.put_nowait(batch)
-                del batch  # a batch may be a whole list, and the next batch may come much later
             await self.finished.wait()
         finally:
-            backlog.close()
+            self.backlog.close()
             run.cancel()
         if run.done() and not run.cancelled():
             run.result()
@@ -229,7 +224,7 @@ class ProcessorListener(Generic[T]):
                 await self._deliver_each(backlog.begin(batch))
             finally:
                 self.calls.began = None
-            del batch  # as above
+            del batch  # a batch may be a whole list, and the next batch may come much later
 
     async def _deliver_each(self, notifications: Iterable[Notification[T]]) -> None:
         """Call the handler with one notification after the other, until stopped."""
@@ -281,8 +276,8 @@ class ProcessorListener(Generic[T]):
         The handler may await something that was cancelled, or cancel its own task, which is this one. Both are errors
         of the handler.
         """
-        pop, run = self._tasks
-        if is_ending(error, run, asked=self.backlog.closed or pop.done() or pop.cancelling() > 0):
+        guard, run = self._tasks
+        if is_ending(error, run, asked=self.backlog.closed or guard.done() or guard.cancelling() > 0):
             raise error
         uncancel(run)
         self.calls.raised(error)

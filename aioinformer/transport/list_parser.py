@@ -7,8 +7,7 @@ Finding the end of an item would require a scan of every token. But every item m
 prefix of a JSON object is a JSON object. The parser therefore *guesses* the end, and the decoder checks the guess:
 
 1. The items of a list begin alike (`{"metadata":{"name":` or `{"apiVersion":`). The next `},` followed by the beginning
-   of the first item is assumed to be the end of an item. One search in C finds it. The search skips most of the length
-   of the shortest item so far. If an item is much shorter, it is searched again, and shortens the skipped part.
+   of the first item is assumed to be the end of an item. One search in C finds it.
 2. If the decoder accepts the bytes in between, the guess was right.
 3. If it does not (the item contains a list of templates that begin like items, or is malformed), an exact scanner for
    strings and brackets finds the end. It continues where it stopped before, so it takes linear time, too.
@@ -163,9 +162,6 @@ class ListParser(Generic[T]):
         self._scanner: ItemScanner | None = None
         #: The guessed ends of the current item that the decoder did not accept, with its errors.
         self._rejected: dict[int, DecodeError] = {}
-        #: The length of the shortest item, and the length that the search for the end of the next one skips at first.
-        self._shortest = max_item
-        self._hop = 0
         #: The bytes before the first item, once they are known.
         self._prologue: bytes | None = None
         self._next_page: str | None = None
@@ -264,7 +260,6 @@ class ListParser(Generic[T]):
                 found = self._decoded(bytes(self._buffer[self._start : end]))
             else:
                 found = error
-            self._record_length(end - self._start)
             self._start = end
             self._searched = max(end, self._searched)
             self._scanner = None
@@ -328,15 +323,11 @@ class ListParser(Generic[T]):
         buffer = self._buffer
         separator = self._separator
         decode = self._decode
-        hop = self._hop
         find = buffer.find
         start = self._start
         searched = max(self._start, self._searched)
         begin = start
-        while (found := find(separator, max(searched, start + hop))) >= 0 or hop:
-            if found < 0:
-                hop = 0  # what was hopped over is all that is left to be searched
-                continue
+        while (found := find(separator, searched)) >= 0:
             # More than one item is allowed to weigh cannot be one: the scanner says what it is.
             if found - start >= self._max_item:
                 self._scanner = ItemScanner(start)
@@ -345,17 +336,9 @@ class ListParser(Generic[T]):
             try:
                 item = decode(raw)
             except DecodeError as error:
-                if find(separator, searched, found) < 0:
-                    self._reject_guess(error, found + 1)
-                    return
-                hop = 0
-                self._rejected[found + 1] = error
-                continue
-            if not hop:
-                self._rejected = {}
-            if found - start < self._shortest:
-                self._record_length(found - start)
-            hop = self._hop
+                self._reject_guess(error, found + 1)
+                return
+            self._rejected = {}
             self._start = self._searched = start = searched = found + 2  # the next item begins within the separator
             yield item
         self._searched = max(self._start, len(buffer) - len(separator))
@@ -372,11 +355,6 @@ class ListParser(Generic[T]):
             return
         self._start = self._searched = end
         yield last
-
-    def _record_length(self, length: int) -> None:
-        """Record the length of an item. The next one is assumed to be not much shorter than the shortest."""
-        self._shortest = min(length, self._shortest)
-        self._hop = self._shortest - self._shortest // 8
 
     def _reject_guess(self, error: DecodeError, end: int) -> None:
         """Let the scanner find the end of the item, because the decoder did not accept the guess."""
