@@ -27,7 +27,7 @@ from aioinformer.metrics.provider import MetricsProvider
 from aioinformer.metrics.statistics import RingStatistics
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import LONGEST, ControllerRing, RingSnapshot
-from aioinformer.ring.leases import LABEL, LONG, SeenLease, annotations_of, is_of_member
+from aioinformer.ring.leases import LABEL, annotations_of
 from aioinformer.ring.member import (
     DeleteLease,
     Member,
@@ -39,6 +39,7 @@ from aioinformer.ring.member import (
     status_of,
 )
 from aioinformer.ring.table import Ring, Slot, encode, slot_of
+from aioinformer.ring.troubles import Troubles
 from aioinformer.transport import Transport
 from aioinformer.transport.clients import Connection, transport_of
 from aioinformer.transport.slots import InLane
@@ -54,12 +55,6 @@ CONFIG_MAPS: Final[Resource[Any]] = Resource("", "v1", "configmaps", kind="Confi
 _SOON: Final = 0.2
 _WRITE: Final = "a write of the ring"
 _RING: Final = "the ring"
-#: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
-_PATIENCE: Final = 10.0
-#: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
-_UNEVEN: Final = "SlotsUneven"
-_FEW: Final = 8
-_SKEWED: Final = 4
 
 
 class _Late(TransportError):
@@ -144,7 +139,6 @@ class Membership:
         self._on_change = on_change
         self._busy = busy
         self._namespaces = namespaces
-        self._on_trouble = on_trouble
         self._random = random
         self._wall = wall
         self._options = ring.options
@@ -162,17 +156,18 @@ class Membership:
         self._working: set[int] = set()
         #: Seconds that the last answer took.
         self._latency = 0.0
-        self._errors: dict[str, str] = {}
-        #: What is wrong if there is a Lease of this name that is not one of this ring, and if one has a long duration.
-        self._foreign = ""
-        self._long = ""
+        self._troubles = Troubles(
+            ring,
+            self.name,
+            self._member,
+            accepted=lambda: len(self.accepted),
+            namespaces=namespaces,
+            on_trouble=on_trouble,
+        )
         #: What the server has answered last, by the subject of the request.
         self._answers: dict[str, dict[str, Any]] = {}
         self._listed_at = float("-inf")
-        self._reported: set[str] = set()
         self._ended = False
-        #: Why this replica takes no slots; "" if it does.
-        self._unfit = ""
         if metrics is not None:
             metrics.register(self)
 
@@ -224,7 +219,7 @@ class Membership:
 
     def stand(self, stands: bool, reason: str = "") -> None:
         """Set whether this replica takes slots; if not, why. Then it hands over those that it owns, and observes."""
-        self._unfit = "" if stands else reason
+        self._troubles.unfit = "" if stands else reason
         if self._member.stands is not stands:
             self._member.stands = stands
             self._settle()
@@ -269,7 +264,7 @@ class Membership:
             request, sent = member.lease_request(), loop.time()
             answer = await self._send(self._lease, self._perform(request), self._patience())
             member.lease_answered(request, answer, sent)
-            self._foreign = self._foreign_lease(answer) if isinstance(request, ReadLease) else ""
+            self._troubles.note_lease(answer if isinstance(request, ReadLease) else None)
             self._settle()
             following = member.lease_request()
             if request == WriteLease():
@@ -302,13 +297,13 @@ class Membership:
             else:
                 has_just_listed = False
             if late:
-                self._report()
+                self._troubles.report()
                 continue
             member.busy = set(self._busy())
             member.wall = int(self._wall())
             write, due = member.next_write(loop.time())
             if write is None:
-                self._errors[_WRITE] = ""  # one that failed is not needed any more
+                self._troubles.errors[_WRITE] = ""  # one that failed is not needed any more
             else:
                 self._settle()  # what the write gives up ends before it is sent
                 seconds = self._spare(sent)
@@ -323,7 +318,7 @@ class Membership:
                     await asyncio.sleep(_SOON * self._random())
                     continue
                 due = loop.time() + self._options.retry_period  # it fails for want of a right, or of a server
-            self._report()
+            self._troubles.report()
             if isinstance(answer, _Late):
                 continue
             await self._watch.wait(min(self._options.retry_period, max(0.05, due - loop.time())))
@@ -362,9 +357,9 @@ class Membership:
         if isinstance(answer, AioinformerError) and not _is_overtaken(answer):
             remedy = "; grant it: `aioinformer check` prints the roles" if status_of(answer) == 403 else ""
             trouble = f"{what}: {answer}{remedy}"
-        if trouble and self._errors.get(what) != trouble:
+        if trouble and self._troubles.errors.get(what) != trouble:
             _log.warning("%s: %s", self, trouble)
-        self._errors[what] = trouble
+        self._troubles.errors[what] = trouble
         if isinstance(answer, dict):
             self._answers[what] = answer
         return answer
@@ -400,107 +395,6 @@ class Membership:
         metadata = {**metadata, "labels": labels, "annotations": annotations}
         return await resource.replace({"metadata": metadata, **content})
 
-    # Reports.
-
-    def _problem(self) -> str:
-        """Return why this replica cannot take part now; "" if it can."""
-        if self._member.problem:
-            return f"the ConfigMap {self.ring.namespace}/{self.ring.object} is unusable: {self._member.problem}"
-        if self._foreign:
-            return self._foreign
-        return next((each for each in tuple(self._errors.values()) if each), "")
-
-    def _foreign_lease(self, answer: Any) -> str:
-        """Return what is wrong with the Lease that was read under the name of this member; "" for nothing."""
-        if not isinstance(answer, dict):
-            return ""
-        holder = SeenLease.of(answer, 0.0).holder
-        labelled = answer["metadata"].get("labels", {}).get(LABEL) == self.ring.name
-        if holder == self._member.holder or (labelled and is_of_member(holder, self.name)):
-            return ""
-        return (
-            f"the Lease {self.ring.namespace}/{self.name}{_held_by(holder)} is that of another program: this replica "
-            "cannot take part; give it another name with member=, or delete the Lease if nothing uses it"
-        )
-
-    def _too_long(self) -> str:
-        """Return which Lease has a duration above ten times that of this replica, and what to do; "" for none."""
-        durations = self._member.too_long()
-        if not durations:
-            return ""
-        name = max(durations, key=lambda each: durations[each])
-        seen = self._member.seen[name]
-        own = self._options.lease_duration
-        return (
-            f"the Lease {self.ring.namespace}/{name}{_held_by(seen.holder)} has a duration of {durations[name]:g} s, "
-            f"more than {LONG} times the {own:g} s of this replica: if its holder dies, its slots have no owner for "
-            "that long, and neither has a new ring; pass the same options= to all replicas, or, if the holder has "
-            "ended, delete the Lease"
-        )
-
-    def _waits_for(self) -> str:
-        """Return why this replica is not a member that has all of its slots; "" if it is one."""
-        ring = self._member.ring
-        if problem := self._problem():
-            return problem
-        if self._unfit:
-            return self._unfit
-        if not ring.of:
-            return "the ring forms: no slot is owned for the duration of a Lease, which may still be in use"
-        if self.name not in ring.members:
-            return "this replica has not joined yet"
-        due = sum(each.to == self.name for each in ring.slots)
-        return f"{due} slots are on the way" if due else ""
-
-    def _gap(self) -> str:
-        """Return which slots have had no owner for too long, and why; "" for none."""
-        limit = self._options.lease_duration + _PATIENCE
-        now = loop_time()
-        slots = sorted(slot for slot, since in self._member.unowned.items() if now - since > limit)
-        if not slots:
-            return ""
-        ring, first = self._member.ring, slots[0]
-        if reason := self._problem():
-            pass
-        elif not ring.members:
-            reason = "there is no ring, or no member"
-        elif ring.slots[first].to:
-            reason = f"{ring.slots[first].owner} hands slot {first} over, and has runs in it that do not end"
-        else:
-            reason = f"{ring.slots[first].owner or 'no member'} owns slot {first}, and is not alive"
-        named = ", ".join(map(str, slots[:8])) + ("…" if len(slots) > 8 else "")
-        return f"slots without an owner for more than {limit:g} s: {named}; {reason}"
-
-    def _report(self) -> None:
-        """Log each trouble once, and pass it on for an Event."""
-        self._long = self._too_long()
-        troubles = {
-            "SlotsUnowned": self._gap(),
-            "RingUnusable": self._member.problem and self._problem(),
-            "LeaseOfAnother": self._foreign,
-            "LeaseTooLong": self._long,
-            _UNEVEN: "" if _UNEVEN in self._reported else self._skew(),
-        }
-        for reason, message in troubles.items():
-            if message and reason not in self._reported:
-                (_log.warning if reason == _UNEVEN else _log.error)("%s: %s", self, message)
-                self._on_trouble(reason, message)
-                self._reported.add(reason)
-            elif not message and reason != _UNEVEN:  # that one is reported once
-                self._reported.discard(reason)
-
-    def _skew(self) -> str:
-        """Return which slot has far more namespaces than the others of this replica; "" for none."""
-        namespaces = self._namespaces()
-        total, slot = sum(namespaces.values()), max(namespaces, key=lambda each: namespaces[each], default=-1)
-        if not namespaces or namespaces[slot] < max(_FEW, _SKEWED * total / max(1, len(self.accepted))):
-            return ""
-        return (
-            f"slot {slot} has {namespaces[slot]} of the {total} namespaces in the {len(self.accepted)} slots of this "
-            "replica, since similar names have similar hashes: one replica works for all of them; use by='uid', or "
-            "other names"
-        )
-
     def failure(self) -> str:
         """Return why this process must be restarted: attempts outlive the Lease by far; "" if it need not."""
         late = asyncio.get_running_loop().time() - self._member.deadline - self._options.lease_duration
@@ -530,16 +424,12 @@ class Membership:
             "mine": sorted(self.accepted),
             "namespaces": dict(self._namespaces()),
             "unowned": {slot: now - since for slot, since in sorted(member.unowned.items())},
-            "waits_for": self._waits_for(),
-            "gap": self._gap() or self._long,
+            "waits_for": self._troubles.waits_for(),
+            "gap": self._troubles.gap(),
         }
 
     def __str__(self) -> str:
         return f"ring {self.ring.namespace}/{self.ring.object}, member {self.name}"
-
-
-def _held_by(holder: str) -> str:
-    return f", held by {holder}," if holder else ", without a holder,"
 
 
 def _is_overtaken(answer: Any) -> bool:
