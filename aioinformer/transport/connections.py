@@ -76,7 +76,8 @@ class SharedReads(asyncio.BufferedProtocol):
 class StreamBody(aiohttp.StreamReader):
     """aiohttp's stream of a body, to be read by `readany` alone.
 
-    It notes no ends of chunks, and lets the connection continue once for each read instead of once for each chunk.
+    It notes no ends of chunks, and lets the connection continue once for each read instead of once for each chunk. That
+    is 4.5 % of the instructions of an event, lone or in a flood. And it has `nudge`, for the timer of a sharded watch.
     What arrived before the connection broke is read before the error is raised, as in Go: aiohttp drops it.
     """
 
