@@ -11,7 +11,7 @@ import asyncio
 import random
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
@@ -22,8 +22,8 @@ from aioinformer.concurrency import Latch, TaskGroup, create_task, running_loop,
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, Pulse, readiness
 from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.inspection import snapshot, statistics
+from aioinformer.controller.running.office import Office
 from aioinformer.controller.running.settings import GuardedThread, Services, Settings
-from aioinformer.controller.running.standing import Standing
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.controller.writes.current import CurrentCaches
 from aioinformer.controller.writes.permits import UnansweredWrites
@@ -45,16 +45,12 @@ if TYPE_CHECKING:
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.replica import Replica
     from aioinformer.factory.pool import ControllerInformers
-    from aioinformer.leaderelection.elector import Term
     from aioinformer.leaderelection.leadership import Leadership
     from aioinformer.listening import Port
     from aioinformer.transport import Transport
     from aioinformer.webhooks import Admission
 
 _log = get_logger("aioinformer.controller")
-
-#: Seconds between two looks at whether the controllers are able to work.
-_LOOK: Final = 1.0
 
 
 class ControllerFailed(AioinformerError):
@@ -86,8 +82,6 @@ class Session:
         controllers: the running controllers by name.
         failed: name -> error of the controllers that have failed for good.
         informers: where the informers come from; None before they exist.
-        leadership: None without leader election.
-        replica: of the ring; None without one.
         report: how the stop went; None before its end.
         pulse: measures how late the event loop is.
     """
@@ -103,8 +97,6 @@ class Session:
         self.controllers: dict[str, Supervised] = {}
         self.failed: dict[str, BaseException] = {}
         self.informers: ControllerInformers | None = None
-        self.leadership: Leadership | None = None
-        self.replica: Replica | None = None
         self.report: StopReport | None = None
         self.pulse = Pulse()
         self._settings = settings
@@ -122,14 +114,21 @@ class Session:
         self._services: Services | None = None
         self._guarded_threads: dict[asyncio.Future[None], GuardedThread] = {}
         self._unanswered = UnansweredWrites()
-        #: Set when a controller has synced, and while this replica does not stand.
-        self._able_changed = asyncio.Event()
-        self._resigned = asyncio.Event()
-        #: Why this replica has stepped down; "" while it has not.
-        self._unfit = ""
+        self._office = Office(
+            settings, self.controllers, self._guarded_threads, self._unanswered, lambda: self.report is not None
+        )
         self._tasks: asyncio.TaskGroup | None = None
-        self._term: Term | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def leadership(self) -> Leadership | None:
+        """The leadership; None without leader election."""
+        return self._office.leadership
+
+    @property
+    def replica(self) -> Replica | None:
+        """The replica of the ring; None without one."""
+        return self._office.replica
 
     # Start and stop.
 
@@ -220,7 +219,7 @@ class Session:
                     self._tasks = tasks
                     for each in self.controllers.values():
                         each.start(tasks)
-                    competing = self._compete(tasks)
+                    competing = self._office.compete(tasks)
                     self._opened.set()
                     try:
                         await asyncio.wait({self._ending})
@@ -277,7 +276,7 @@ class Session:
             from aioinformer.controller.running.replica import Replica
 
             parts = settings, self.controllers, self.informers, self._guarded_threads, self._unanswered
-            self.replica = Replica(settings.ring, transport, event, *parts, self.is_ending)
+            self._office.replica = Replica(settings.ring, transport, event, *parts, self.is_ending)
         if settings.metrics is not None:
             count_requests(transport, settings.metrics)  # those of a shared factory, too
             settings.metrics.register(self)
@@ -292,12 +291,14 @@ class Session:
             select_slots=None if self.replica is None else self.replica.select_slots,
             guarded_threads=self._guarded_threads,
             unanswered=self._unanswered,
-            on_synced=self._able_changed.set,
+            on_synced=self._office.able_changed.set,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
 
-            self.leadership = Leadership(transport, settings.leader_election, metrics=settings.metrics, event=event)
+            self._office.leadership = Leadership(
+                transport, settings.leader_election, metrics=settings.metrics, event=event
+            )
         while self._declared:
             await self._attach(self._declared.pop(0))
         stack.push_async_callback(settings.admission.detach, self.informers)
@@ -386,105 +387,7 @@ class Session:
     def _permit(self, active: ActiveController) -> None:
         if self._debug is not None:
             self._debug.follow(active)
-        if self.leadership is None or not active.controller.elected:
-            active.permit()
-            if self.replica is not None and (accepted := set(self.replica.membership.accepted)):
-                active.change_share(accepted, set(), set())
-        elif self._term is not None:
-            active.permit(self._term)
-
-    # The leadership, or slots of the ring.
-
-    def _compete(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """Take part in the election, or in the ring. Return the tasks to cancel at the stop."""
-        competing = []
-        if self.leadership is not None or self.replica is not None:
-            standing = Standing(self._settings.sync_timeout, asyncio.get_running_loop().time())
-            self._apply(standing)
-            self._decide(standing)
-            competing.append(tasks.create_task(self._stand(standing), name=f"manager {self._settings.name}: standing"))
-        if self.leadership is not None:
-            leading = self._lead_repeatedly(self.leadership)
-            competing.append(tasks.create_task(leading, name=f"manager {self._settings.name}: leadership"))
-        if self.replica is not None:
-            self.replica.start(tasks)
-        return competing
-
-    async def _stand(self, standing: Standing) -> None:
-        """Decide again whenever a controller has synced, and every second."""
-        clock = asyncio.get_running_loop().time
-        while True:
-            self._able_changed.clear()
-            try:
-                async with asyncio.timeout(min(_LOOK, standing.seconds_left(clock()))):
-                    await self._able_changed.wait()
-            except TimeoutError:
-                pass
-            self._decide(standing)
-
-    def _decide(self, standing: Standing) -> None:
-        elected = [each for each in self.controllers.values() if each.controller.elected]
-        able = [each.is_able for each in elected]
-        in_office = self._term is not None or (self.replica is not None and bool(self.replica.membership.accepted))
-        if not standing.update(able, asyncio.get_running_loop().time(), in_office=in_office):
-            return
-        waits = "; ".join(filter(None, (", ".join(each.active.inputs.waits_for()) for each in elected)))
-        name = self._settings.name
-        limit = self._settings.sync_timeout
-        if not standing.stands:
-            line = "manager %s gives up %s: no controller has been able to work for %g s (%s); it stands again in %g s"
-            office = "the leadership" if self.replica is None else "its slots"
-            _log.warning(line, name, office, limit, waits or "see their states", standing.paused)
-        elif able and not any(able):
-            line = "manager %s stands although no controller has been able to work for %g s: %s"
-            _log.warning(line, name, limit, waits or "see their states")
-        self._apply(standing)
-
-    def _apply(self, standing: Standing) -> None:
-        """Let the election and the ring know whether this replica stands."""
-        reason = "" if standing.stands else "this replica does not stand before its controllers have synced"
-        if standing.paused:
-            limit = self._settings.sync_timeout
-            reason = f"no controller of this replica has been able to work for {limit:g} s: another one may"
-        self._unfit = reason if standing.paused else ""
-        if standing.stands:
-            self._resigned.clear()
-        else:
-            self._resigned.set()
-        if self.leadership is not None:
-            self.leadership.stand(standing.stands)
-        if self.replica is not None:
-            self.replica.membership.stand(standing.stands, reason)
-
-    async def _lead_repeatedly(self, leadership: Leadership) -> None:
-        while True:
-            await leadership.run(self._lead)  # which returns when this replica steps down
-
-    async def _lead(self, term: Term) -> None:
-        """Let the elected controllers work during a term, until this replica steps down."""
-        self._term = term
-        for each in self._elected():
-            each.permit(term)
-        try:
-            await self._resigned.wait()
-        finally:
-            self._term = None
-            self._unanswered.abort_refused()
-            threads = self._guarded_threads
-            try:
-                await asyncio.gather(*(each.revoke() for each in self._elected()))
-                while threads and self.report is None:  # the stop has given up those that are left
-                    await asyncio.wait(threads)
-            finally:
-                if threads:
-                    term.release = False
-                    names = ", ".join(each.name for each in threads.values())
-                    _log.error("the Lease is not released, and must expire: threads go on: %s", names)
-                term.end()
-                self._unanswered.abort_refused()
-
-    def _elected(self) -> list[ActiveController]:
-        return [each.active for each in self.controllers.values() if each.controller.elected]
+        self._office.permit(active)
 
     def _on_failed(self, controller: Controller[Any], error: BaseException) -> None:
         self.failed[controller.name] = error
@@ -531,7 +434,7 @@ class Session:
             "name": self._settings.name,
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
-            "election": "" if self.leadership is None else self.leadership.trouble() or self._unfit,
+            "election": "" if self.leadership is None else self.leadership.trouble() or self._office.unfit,
             "ring": None if self.replica is None else self.replica.membership.snapshot(),
             "controllers": {name: snapshot(each.active) for name, each in self.controllers.copy().items()},
             "failed": {
