@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from aioinformer.controller.report import StopReport
     from aioinformer.controller.running.session import Session
+    from aioinformer.metrics.provider import MetricsSource
+    from aioinformer.prometheus import PrometheusMetrics
     from aioinformer.transport import Transport
 
 _log = get_logger("aioinformer.controller")
@@ -99,6 +101,25 @@ def raise_file_limit() -> None:
             _log.warning("the limit of open files stays %d: %s", soft, error)
 
 
+class _MetricsOfProcess:
+    """Exports to the registry of the process what nobody has asked to export.
+
+    So a name that a provider of the program has already, such as that of a queue, is a warning, and no error.
+    """
+
+    def __init__(self, name: str, provider: PrometheusMetrics) -> None:
+        self.registry = provider.registry
+        self._name = name
+        self._provider = provider
+
+    def register(self, source: MetricsSource) -> None:
+        """Export a source; see `MetricsProvider`."""
+        try:
+            self._provider.register(source)
+        except UsageError as error:
+            _log.warning("manager %s: some metrics are missing: %s", self._name, error)
+
+
 @contextmanager
 def metrics_of_process(manager: Runnable) -> Iterator[None]:
     """While the block runs, let a manager without metrics export them to the registry of the process, if there is one.
@@ -111,7 +132,7 @@ def metrics_of_process(manager: Runnable) -> Iterator[None]:
     try:
         from aioinformer.prometheus import PrometheusMetrics
 
-        manager.metrics = PrometheusMetrics()
+        manager.metrics = _MetricsOfProcess(manager.name, PrometheusMetrics())
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "prometheus_client":
             raise

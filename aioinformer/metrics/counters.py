@@ -40,7 +40,8 @@ ANSWER_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 
 WEBHOOK_BOUNDS: Final = PROCESSING_BOUNDS[1:]
 #: Upper bounds in seconds: lists take from milliseconds to minutes, and watches last as long as the server allows.
 REQUEST_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
-#: The counters of requests by provider and server: transports for the same server share them.
+#: The counters of requests by provider and server: transports for the same server share them, and so do providers of
+#: one registry of Prometheus, which export the same sources.
 _requests: WeakValueDictionary[tuple[int, str], RequestCounters] = WeakValueDictionary()
 
 
@@ -162,7 +163,7 @@ def count_requests(transport: object, metrics: MetricsProvider) -> None:
         return
 
     def counters(host: str) -> RequestCounters:
-        key = (id(metrics), host)
+        key = (id(getattr(metrics, "registry", metrics)), host)
         if (known := _requests.get(key)) is None:
             known = _requests[key] = RequestCounters(host)
         return known

@@ -356,6 +356,8 @@ def manifests(
     account, named = loading.service_account(service_account, loaded), loaded.namespaces if namespaces else ()
     if pod_monitor and service_monitor:
         raise click.UsageError("pass --pod-monitor or --service-monitor, not both: each pod would be scraped twice")
+    if (pod_monitor or service_monitor) and loaded.metrics is False:
+        raise click.UsageError(f"{manager} has metrics=False, so there is nothing to scrape: leave out the monitor")
     if (pod_monitor or service_monitor) and find_spec("prometheus_client") is None:
         told = (
             "prometheus-client is not installed here; without aioinformer[prometheus] in the image, /metrics is empty"

@@ -165,6 +165,13 @@ async def test_two_monitors_are_refused(shell: Shell) -> None:
     assert not (shell.home / "base").exists()
 
 
+async def test_monitor_without_metrics_is_refused(shell: Shell) -> None:
+    (shell.home / "program.py").write_text(PROGRAM.replace("grace=25", "grace=25, metrics=False"))
+    finished = await shell.run("manifests", "program:manager", "-o", "base", "--pod-monitor")
+    assert finished.code == 2
+    assert "has metrics=False, so there is nothing to scrape" in " ".join(finished.stderr.split())
+
+
 async def test_second_run_changes_nothing(shell: Shell) -> None:
     await base(shell)
     before = contents(shell.home / "base")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
+from asyncio.subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -239,6 +241,48 @@ def test_names_of_another_collector_leave_a_program_without_metrics(
     assert program.during is None
     assert "there are no metrics: Duplicated timeseries" in caplog.text
     assert "pass metrics=PrometheusMetrics(CollectorRegistry())" in caplog.text
+
+
+SHARED = """
+import asyncio
+
+from prometheus_client import REGISTRY, generate_latest
+
+from aioinformer import SharedInformerFactory
+from aioinformer.controller import Manager
+from aioinformer.models import core_v1
+from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.workqueue import WorkQueue
+
+metrics = PrometheusMetrics()
+own = WorkQueue("orders", metrics=metrics)
+manager = Manager("shop", client="{url}")
+
+
+@manager.controller(core_v1.CONFIG_MAPS)
+async def orders(request):
+    async with SharedInformerFactory("{url}", metrics=metrics) as factory:
+        factory.core.v1.secrets.informer()
+        await factory.wait_for_cache_sync()
+        print(generate_latest(REGISTRY).decode())
+    manager.stop()
+
+
+manager.main()
+"""
+
+
+async def test_program_that_exports_a_queue_of_the_same_name_still_runs(api_server: ApiServer) -> None:
+    api_server.create("configmaps", config_map("one"))
+    program = SHARED.replace("{url}", api_server.url)
+    ran = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=PIPE, stderr=PIPE)
+    output, errors = (each.decode() for each in await ran.communicate())
+    assert ran.returncode == 0, errors
+    assert "manager shop: some metrics are missing: name='orders' is in use" in errors
+    assert "Traceback" not in errors
+    assert 'manager_ready{manager="shop"} 1.0' in output
+    [requests] = re.findall(r'^rest_client_requests_total{code="200",.*method="GET"} (.*)$', output, re.MULTILINE)
+    assert float(requests) >= 2, "of both transports"
 
 
 async def test_manager_without_a_program_collects_only_what_is_asked_for(api_server: ApiServer) -> None:

@@ -42,3 +42,10 @@ def test_failed_project_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match="the disk is full"):
         init.init_project(tmp_path / "projects" / "shop", "example.com", "Cart")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_project_requires_what_its_port_serves(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    init.init_project(folder, "example.com", "Cart")
+    assert "--health-port" in (folder / "Dockerfile").read_text()
+    assert '"aioinformer[cli,prometheus]"' in (folder / "pyproject.toml").read_text()
