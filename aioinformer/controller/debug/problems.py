@@ -30,6 +30,8 @@ FAILURES: Final = 3
 #: Of so many causes a controller has a sentence each, and the others one together; and so many names a sentence has.
 _CAUSES: Final = 8
 _NAMES: Final = 3
+#: Of a controller that is failed and removed.
+_NO_CACHES: Final[Mapping[str, Any]] = {"caches": ()}
 #: What the reason of a cache says of objects that controllers report themselves.
 _UNDECODABLE: Final = re.compile(r"\d+ objects? cannot be decoded( \([^)]*\))?(; |$)")
 
@@ -69,10 +71,12 @@ def standby(report: Mapping[str, Any]) -> str:
     if elector is None or elector["leads"] or not report["running"]:
         return ""
     idle = [name for name, each in report["controllers"].items() if each["elected"]]
-    holder = f"which {elector['leader']} holds" if elector["leader"] else "which no replica holds"
+    waits = f"it waits for Lease {elector['lease']}, which {elector['leader'] or 'no replica'} holds"
+    if elector["leader"] == elector["identity"]:  # nothing that was observed since
+        waits = f"it has lost Lease {elector['lease']}, and competes for it again"
     trouble = f" It does not compete for it: {elector['trouble']}." if elector["trouble"] else ""
     does = f" Until it leads, {_named(idle)} {'does' if len(idle) == 1 else 'do'} nothing here." if idle else ""
-    return f"This replica is a standby: it waits for Lease {elector['lease']}, {holder}.{trouble}{does}"
+    return f"This replica is a standby: {waits}.{trouble}{does}"
 
 
 def _problem(severity: str, text: str, remedy: str, see: str, **subject: str) -> dict[str, Any]:
@@ -161,7 +165,10 @@ def _of_similar(
     those = "" if one else f": {names}"
     if what == "ended":
         subject = f"The informer of {names} has" if one else f"{len(caches)} informers have"
-        return _problem(ERROR, f"{subject} ended{why}{those}", remedy, see)
+        known = {each["name"] for each in caches}
+        failed = [name for name in report["failed"] if known & {*report["controllers"].get(name, _NO_CACHES)["caches"]}]
+        follows = f"; {_named(failed)} {'has' if len(failed) == 1 else 'have'} failed with {'it' if one else 'them'}"
+        return _problem(ERROR, f"{subject} ended{why}{those}{follows if failed else ''}", remedy, see)
     if what == "not synced":
         listing = ", ".join(each["listing"] for each in caches if each["listing"])
         known = {each["name"] for each in caches}
@@ -212,11 +219,11 @@ def _of_controller(report: Mapping[str, Any], name: str, found: Mapping[str, Any
     who = {"controller": name}
     yield from _of_phase(report, name, found)
     yield from _of_attempts(name, found)
-    yield from _of_parked(name, found)
-    yield from _of_failing(name, found)
-    waits = [each for each in report["keys"]["oldest"] if each["controller"] == name]
-    oldest = max(waits, key=lambda each: each["waited"], default=None)
-    if oldest is not None and oldest["waited"] > _LONG_WAIT and found["phase"] == "working":
+    if found["phase"] != "standby":  # these keys are the leader's now
+        yield from _of_parked(name, found)
+        yield from _of_failing(name, found)
+    oldest = found["oldest"]
+    if oldest and oldest["waited"] > _LONG_WAIT and found["phase"] == "working" and not _all_hang(found):
         count = _keys(found["ready"], "waits", "wait")
         busy = f"{len(found['running'])} of {found['workers']} run"
         text = f"{count} for a worker of {name}, {oldest['key']} for {_age(oldest['waited'])}; {busy}"
@@ -239,17 +246,24 @@ def _of_controller(report: Mapping[str, Any], name: str, found: Mapping[str, Any
 
 def _of_phase(report: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     who = {"controller": name}
+    states = {_state_of(report, each) for each in report["caches"] if each["name"] in found["caches"]}
     if failure := report["failed"].get(name):
-        text = f"Controller {name} has failed: {failure}"
-        yield _problem(ERROR, text, "read the traceback in the log", "crashed", **who)
+        if "ended" not in states:
+            again = failure.startswith("it has failed")  # and is restarted
+            text = f"Controller {name}: {failure}" if again else f"Controller {name} has failed: {failure}"
+            yield _problem(ERROR, text, "read the traceback in the log", "crashed", **who)
     elif found["phase"] == "catching up":
         text = f"Controller {name} leads, and waits for its caches: {', '.join(found['waits_for'])}"
         yield _problem(WARNING, text, "it begins by itself; look at the caches below", "catching-up", **who)
-    elif found["waits_for"] and found["phase"] == "syncing":
-        caches = [each for each in report["caches"] if each["name"] in found["caches"]]
-        if not any(_state_of(report, each) == "not synced" for each in caches):
-            text = f"Controller {name} waits for {', '.join(found['waits_for'])}"
-            yield _problem(WARNING, text, "`aioinformer check` says what the cluster lacks", "waits", **who)
+    elif found["waits_for"] and found["phase"] == "syncing" and "not synced" not in states:
+        text = f"Controller {name} waits for {', '.join(found['waits_for'])}"
+        yield _problem(WARNING, text, "`aioinformer check` says what the cluster lacks", "waits", **who)
+
+
+def _all_hang(found: Mapping[str, Any]) -> bool:
+    """Return whether each worker of a controller has an attempt that takes long."""
+    hanging = [each for each in found["running"] if each["seconds"] > _LONG_ATTEMPT]
+    return len(hanging) >= int(found["workers"])
 
 
 def _of_attempts(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -266,6 +280,8 @@ def _of_attempts(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]
         text = f"The attempt for {key} of {name} has waited for {age}{where}{calls}"
         if len(attempts) > 1:
             text = f"{len(attempts)} attempts of {name} wait{where}{calls}; the longest, for {key}, for {age}"
+        if _all_hang(found) and found["ready"]:
+            text = f"{text}; no worker is free for {_keys(found['ready'], 'that waits', 'that wait')}"
         remedy = "limit what it awaits with `asyncio.timeout`, or set `timeout=` of the controller"
         yield _problem(ERROR, text, remedy, "attempt-hangs", controller=name, key=key)
 

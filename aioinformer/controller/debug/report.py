@@ -186,6 +186,9 @@ def _controller(active: ActiveController, snapshot: dict[str, Any]) -> dict[str,
     for name in ("parked", "waiting", "undecodable"):
         snapshot[name] = dict(islice(snapshot[name].items(), KEYS))
     snapshot["settling"] = snapshot["settling"][:KEYS]
+    snapshot["oldest"] = {}
+    for key in active.queue.oldest(1):
+        snapshot["oldest"] = {"key": str(key), "waited": max(0.0, now - (active.queue.key(key).at or now))}
     loops = active.loops.current(now)
     snapshot["looping_keys"] = len(loops)
     snapshot["looping"] = [{**asdict(each), "key": str(each.key)} for each in loops[:KEYS]]

@@ -335,8 +335,9 @@ class Schedule:
     def _count(self, run: Run, outcome: Unfinished) -> str | None:
         """Count a run that did not succeed; return a reason to park the key, or None."""
         backoff, record = self._options.backoff, self.failing[run.key]
-        record.error = outcome.reason or described(outcome.error)
-        record.cause = cause_of(outcome.error)
+        if outcome.counted or outcome.reason or not record.error:  # a run that was cut says nothing of the key
+            record.error = outcome.reason or described(outcome.error)
+            record.cause = cause_of(outcome.error)
         if not outcome.counted or run.early:
             return None
         record.attempts += 1

@@ -207,11 +207,24 @@ async def test_attempts_that_await_one_line_are_one_problem() -> None:
         await asyncio.sleep(1e6)
 
     controller = Controller("it", CONFIG_MAPS, reconcile, workers=3)
-    async with manager_of(server_with("a", "b", "c"), controller, grace=0) as manager:
+    async with manager_of(server_with("a", "b", "c", "d", "e"), controller, grace=0) as manager:
         await asyncio.sleep(90)
         [problem] = problems_of(manager)
         assert problem.startswith("3 attempts of it wait at controller/test_report.py:")
-        assert problem.endswith("the longest, for default/a, for 1 min 30 s.")
+        end = "the longest, for default/a, for 1 min 30 s; no worker is free for 2 keys that wait."
+        assert problem.endswith(end)
+
+
+async def test_keys_that_wait_name_the_oldest_one_of_each_controller() -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        await asyncio.sleep(40)
+
+    controllers = [Controller(f"c{number}", CONFIG_MAPS, reconcile, workers=1) for number in range(KEYS + 1)]
+    async with manager_of(server_with("a", "b", "c", "d"), *controllers, grace=0) as manager:
+        await asyncio.sleep(90)
+        problems = manager.report()["problems"]
+        assert problems[-1]["text"] == "1 key waits for a worker of c50, default/d for 1 min 30 s; 1 of 1 run."
+        assert ({each["key"] for each in problems}, len(problems)) == ({"default/d"}, KEYS + 1)
 
 
 async def test_loop_is_named_while_it_goes_on_and_stays_in_the_figures() -> None:
@@ -251,3 +264,51 @@ async def test_standby_says_so_and_names_the_lease() -> None:
         assert report["problems"] == []
         await asyncio.sleep(60)
         assert manager.report()["standby"] == ""
+
+
+class Lost(Cluster):
+    """A server with a Lease that cannot be reached from some moment on."""
+
+    unreachable = False
+
+    async def request(self, request: HttpRequest) -> Any:
+        if self.unreachable:
+            raise TransportError("api:6443: cannot connect: Connection refused")
+        return await super().request(request)
+
+
+async def test_standby_that_has_lost_the_lease_reports_no_keys_of_the_leader() -> None:
+    server = Lost("a")
+    options: dict[str, Any] = {"leader_election": LeaderElection("it", identity="me"), "recorder": FakeRecorder()}
+    async with manager_of(server, Controller("one", CONFIG_MAPS, failing(), queue=STEADY), **options) as manager:
+        await asyncio.sleep(10)
+        report = manager.report()
+        assert report["standby"] == ""
+        assert [each["see"] for each in report["problems"]] == ["reconciler-fails"]
+        server.unreachable = True
+        await asyncio.sleep(60)
+        report = manager.report()
+        assert report["standby"] == (
+            "This replica is a standby: it has lost Lease default/it, and competes for it again. Until it leads, one "
+            "does nothing here."
+        )
+        assert report["problems"] == []
+
+
+async def test_run_that_is_cut_does_not_hide_why_its_key_fails() -> None:
+    attempts: list[int] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        attempts.append(request.attempt)
+        if len(attempts) > 3:
+            await asyncio.sleep(1e6)
+        raise ValueError("wrong colour")
+
+    server = Lost("a")
+    options: dict[str, Any] = {"leader_election": LeaderElection("it", identity="me"), "recorder": FakeRecorder()}
+    async with manager_of(server, Controller("one", CONFIG_MAPS, reconcile, queue=STEADY), **options) as manager:
+        await asyncio.sleep(20)
+        server.unreachable = True
+        await asyncio.sleep(60)
+        assert snapshot_of(manager)["phase"] == "standby"
+        assert snapshot_of(manager)["failing"]["default/a"].endswith(": wrong colour")
