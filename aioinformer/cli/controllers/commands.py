@@ -363,6 +363,9 @@ def manifests(
             "prometheus-client is not installed here; without aioinformer[prometheus] in the image, /metrics is empty"
         )
         click.echo(f"warning: {told}", err=True)
+    if pod_monitor and loaded.metrics_check is not None:
+        told = f"{manager} has metrics_check, and a PodMonitor sends no token of Prometheus; pass --service-monitor"
+        click.echo(f"warning: {told}", err=True)
     options = Deployed(
         manager, account, image, replicas, pod_monitor, service_monitor, network_policy, namespaces=tuple(named)
     )

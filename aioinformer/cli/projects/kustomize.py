@@ -21,6 +21,7 @@ from aioinformer.errors import UsageError
 from aioinformer.files import replace_file
 from aioinformer.listening import LEAVING
 from aioinformer.resources import catalog
+from aioinformer.transport.auth.credentials import SERVICE_ACCOUNT
 from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 from aioinformer.webhooks.conversion import PATH as CONVERT
@@ -119,7 +120,8 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
         texts["pod-monitor.yaml"] = to_yaml(_filled("pod-monitor", words))
     if options.service_monitor:
         service = _filled("metrics-service", words, service=f"{name}-metrics", port=_health_port(manager))
-        texts["service-monitor.yaml"] = to_yaml(service, _filled("service-monitor", words))
+        token = None if manager.metrics_check is None else str(SERVICE_ACCOUNT / "token")
+        texts["service-monitor.yaml"] = to_yaml(service, _filled("service-monitor", words, token=token))
     if options.network_policy:
         texts["network-policy.yaml"] = to_yaml(_filled("network-policy", words, ingress=list(_ingress(manager))))
     header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}

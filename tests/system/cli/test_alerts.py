@@ -11,7 +11,7 @@ import re
 import shutil
 import threading
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -115,7 +115,8 @@ class Prometheus:
         try:
             yield
         finally:
-            process.terminate()
+            with suppress(ProcessLookupError):  # it could not start
+                process.terminate()
             await process.wait()
 
     async def has_scraped(self, count: int) -> None:

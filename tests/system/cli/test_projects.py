@@ -165,6 +165,18 @@ async def test_two_monitors_are_refused(shell: Shell) -> None:
     assert not (shell.home / "base").exists()
 
 
+async def test_prometheus_sends_its_token_to_a_manager_that_asks_who_reads(shell: Shell) -> None:
+    asking = PROGRAM.replace("grace=25", "grace=25, metrics_check=EVERYBODY")
+    (shell.home / "program.py").write_text(f"from aioinformer.authorization import EVERYBODY\n{asking}")
+    await base(shell, "--service-monitor")
+    [monitor] = [each for each in load_manifests(shell.home / "base") if each["kind"] == "ServiceMonitor"]
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    finished = await shell.run("manifests", "program:manager", "-o", "base", "--pod-monitor")
+    assert finished.code == 0
+    assert "a PodMonitor sends no token of Prometheus; pass --service-monitor" in finished.stderr
+
+
 async def test_monitor_without_metrics_is_refused(shell: Shell) -> None:
     (shell.home / "program.py").write_text(PROGRAM.replace("grace=25", "grace=25, metrics=False"))
     finished = await shell.run("manifests", "program:manager", "-o", "base", "--pod-monitor")
