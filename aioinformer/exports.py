@@ -78,6 +78,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "client.subresources": "Subresource",
     },
     "aioinformer.controller": {
+        "controller.background": "BackgroundRun",
         "controller.declaration": "Controller controller",
         "controller.helpers.finalizing": "finalizing",
         "controller.helpers.pruning": "apply_set",
@@ -122,7 +123,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.controller.snapshots": {
         "controller.health": "Health",
-        "controller.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
+        "controller.report": "BackgroundSnapshot ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
     },
     "aioinformer.controller.writes": {
         "controller.writes.own_writes": "OwnWrites",

@@ -171,7 +171,7 @@ def async_function(given: Any, where: str, name: str, *arguments: str) -> Any:
     Args:
         where: who takes it, for the error.
         name: of the argument.
-        arguments: names of one argument or two.
+        arguments: names of one argument or two, such as "request".
 
     Raises:
         UsageError: it is not.
@@ -186,10 +186,11 @@ def async_function(given: Any, where: str, name: str, *arguments: str) -> Any:
     try:
         inspect.signature(given).bind(*arguments)
     except TypeError:
-        count = "one argument, the request" if len(arguments) == 1 else "two arguments, the request and the error"
+        count = "one argument" if len(arguments) == 1 else "two arguments"
+        named = " and ".join(f"the {each}" for each in arguments)
         raise UsageError(
-            f"{where}: {name} is {function_name(given)}, and must accept {count}; {remedy}, and bind further arguments "
-            "with functools.partial"
+            f"{where}: {name} is {function_name(given)}, and must accept {count}, {named}; {remedy}, and bind further "
+            "arguments with functools.partial"
         ) from None
     return given
 

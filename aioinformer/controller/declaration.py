@@ -25,7 +25,7 @@ from aioinformer.workqueue.requests.outcomes import QueueOptions
 T = TypeVar("T")
 
 #: A name is part of log lines, metrics, task names and the name of the field manager.
-_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 #: The verbs of resources. A type variable, because mypy refuses `READS | EVENTS` where a mapping is expected.
 Writes = TypeVar("Writes", bound="Mapping[Resource[Any], Iterable[str]]")
@@ -110,7 +110,7 @@ class Controller(Generic[T]):
         max_staleness: float | None = None,
         informer: InformerOptions[Any] | None = None,
     ) -> None:
-        if not _NAME.fullmatch(str(name)):
+        if not NAME.fullmatch(str(name)):
             raise OptionError(
                 f"Controller: name must be up to 63 letters, digits, '-', '_' and '.', such as 'widgets', not {name!r}"
             )
@@ -138,7 +138,7 @@ class Controller(Generic[T]):
         if queue is not None and not isinstance(queue, QueueOptions):
             raise UsageError(f"{where}: queue must be QueueOptions(…), not {queue!r}")
         self.queue = queue or QueueOptions()
-        self.writes = _checked_writes(writes, f"{where}: writes")
+        self.writes = checked_writes(writes, f"{where}: writes")
         if not isinstance(elected, bool):
             raise OptionError(f"{where}: elected must be True or False, not {elected!r}")
         self.elected = elected
@@ -260,7 +260,12 @@ def _checked_watch(watch: Any, argument: str) -> Watch[Any]:
     return watch
 
 
-def _checked_writes(writes: Any, argument: str) -> dict[Resource[Any], tuple[str, ...]] | None:
+def checked_writes(writes: Any, argument: str) -> dict[Resource[Any], tuple[str, ...]] | None:
+    """Return the verbs of each resource that something declares to write; None if it declares nothing.
+
+    Raises:
+        UsageError: it is no mapping of resources to verbs.
+    """
     if writes is None:
         return None
     example = '{CONFIG_MAPS: ("create", "patch")}'

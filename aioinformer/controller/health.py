@@ -125,6 +125,11 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
         checks["leader election"] = snapshot["election"]
     if (ring := snapshot["ring"]) is not None:
         checks["ring"] = ring["waits_for"] or ring["gap"]
+    if snapshot["lifespan"] is not None:
+        checks["lifespan"] = "it is being entered" if snapshot["lifespan"] == "entering" else ""
+    for name, task in snapshot["background"].items():
+        reason = task["failure"]
+        checks[f"background task {name}"] = f"it has failed, and is {task['phase']}: {reason}" if reason else ""
     for name, each in snapshot["controllers"].items():
         failure, lacking = snapshot["failed"].get(name, ""), each["waits_for"]
         lag = "not caught up" if each["phase"] == "catching up" else "not synced"

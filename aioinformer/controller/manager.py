@@ -8,6 +8,14 @@
     if __name__ == "__main__":
         manager.main()
 
+What a program needs while it runs, such as a session of HTTP, is its lifespan; loops beside the reconcilers are
+background tasks:
+
+    manager = Manager("widgets", lifespan=session)
+
+    @manager.background(elected=True)
+    async def sweep(run): ...
+
 In a service that has an event loop already, write `async with manager:` instead of `main()`. There may be several
 managers in a process: nothing is global.
 """
@@ -16,17 +24,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias, TypeVar, Unpack, overload
 
 from aioinformer.authorization.users import Who
+from aioinformer.controller.background import BackgroundFunction, BackgroundTask, checked_lifespan, declared_task
 from aioinformer.controller.debug.access import Check
 from aioinformer.controller.declaration import Controller, ControllerOptions, Writes, checked_list, controller
 from aioinformer.controller.health import STALE, Health, readiness
 from aioinformer.controller.program import run_as_program, stopped_by_signals
 from aioinformer.controller.report import ManagerSnapshot, idle_snapshot
-from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning, Reconciler
+from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning, Request, Result
+from aioinformer.controller.running.lifespan import RunningLifespan
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.settings import Restart, Settings
 from aioinformer.controller.scrubbing import scrubbed
@@ -42,6 +53,7 @@ from aioinformer.reflector.options import check_seconds
 from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import ControllerRing
+from aioinformer.state import State
 from aioinformer.transport import Transport
 from aioinformer.transport.clients import ApiClient, Client, Connection
 from aioinformer.webhooks.admission import Admission, Admitting
@@ -60,7 +72,7 @@ else:
 T = TypeVar("T")
 
 
-class Manager(Admitting):
+class Manager(Admitting[State]):
     """Runs controllers: connection, informers, Events, leader election, probes, and an orderly stop.
 
     `async with manager:` runs it in a service, without signal handlers: it starts at once, and does not wait for
@@ -77,6 +89,11 @@ class Manager(Admitting):
         namespaces: of namespaced resources; none for all.
         leader_election: only the leader runs the controllers with `elected=True`; None: this process runs all.
 
+        lifespan: a function of the manager that returns an async context manager, as FastAPI has it: usually an async
+            generator function under `contextlib.asynccontextmanager`. It is entered before the informers start, also
+            in a dry run, and is left after the last attempt, review and background task. What it yields is `state` of
+            requests, reviews and runs. An error on entry ends the start; a stop meanwhile cancels it.
+
         ring: a `ControllerRing`, or the name of one: the replicas share the objects of the controllers with
             `elected=True`, and each reconciles those in its slots of the ring; instead of `leader_election`.
 
@@ -91,8 +108,9 @@ class Manager(Admitting):
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only in tests, for
             which the pytest plugin of this package sets it, in their process.
 
-        grace: seconds that running attempts have to end at the stop, before they are cancelled.
-        restart: when a controller that has failed is restarted.
+        grace: seconds that running attempts have to end at the stop, before they are cancelled; and seconds that the
+            lifespan has to be left afterwards.
+        restart: when a controller that has failed is restarted; its backoff is that of background tasks, too.
         resync_period: seconds between runs for all objects, for controllers without a source `Every`; 0 for never.
         max_staleness: seconds for which a cache may not have followed the server, until the manager is not ready, and
             controllers send no delete and begin no cleanup of `finalizing`; None for no limit. They begin when the loss
@@ -110,7 +128,7 @@ class Manager(Admitting):
         recorder: records Events instead of the manager's own; not in a dry run, unless you call it yourself.
 
     Attributes:
-        name, client, namespaces, leader_election, ring, dry_run, show_values, grace, restart: as given.
+        name, client, namespaces, leader_election, lifespan, ring, dry_run, show_values, grace, restart: as given.
         admission: the functions that `validate` and `default` declare; an ASGI application, too.
 
     Raises:
@@ -127,6 +145,8 @@ class Manager(Admitting):
         namespaces: Iterable[str] = (),
         leader_election: LeaderElection | None = None,
         ring: ControllerRing | str | None = None,
+        # Program
+        lifespan: Lifespan[State] | None = None,
         # Operation
         health_port: int | None = None,
         health_host: str = "",
@@ -154,6 +174,7 @@ class Manager(Admitting):
         self.client = client
         self.namespaces = checked_namespaces(namespaces)
         self.leader_election = leader_election
+        self.lifespan: Lifespan[State] | None = checked_lifespan(lifespan)
         self.ring = ControllerRing(ring) if isinstance(ring, str) else ring
         self.health_port = health_port
         self.health_host = health_host
@@ -176,6 +197,7 @@ class Manager(Admitting):
         self.admission = Admission(name)
         self._settings()
         self._controllers: dict[str, Controller[Any]] = {}
+        self._background: dict[str, BackgroundTask] = {}
         self._session: Session | None = None
         self._debug: DebugApp | None = None
         for each in controllers:
@@ -194,8 +216,10 @@ class Manager(Admitting):
 
     def controller(
         self, resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions[Writes]]
-    ) -> Callable[[Reconciler[T]], Controller[T]]:
+    ) -> Callable[[Callable[[Request[T, State]], Coroutine[Any, Any, Result | None]]], Controller[T]]:
         """Return a decorator that makes a `Controller` of an async function, and adds it. Use it before the start.
+
+        Type checkers compare the state of the request with that of the lifespan, which they do not for `add`.
 
         Args:
             resource: the primary resource.
@@ -207,7 +231,7 @@ class Manager(Admitting):
         """
         declare = controller(resource, name=name, **options)
 
-        def add(reconcile: Reconciler[T]) -> Controller[T]:
+        def add(reconcile: Callable[[Request[T, State]], Coroutine[Any, Any, Result | None]]) -> Controller[T]:
             if self._session is not None:
                 raise UsageError(f"manager {self.name} runs: use `await manager.add(controller)`")
             declared = declare(reconcile)
@@ -242,6 +266,78 @@ class Manager(Admitting):
         if self._session is not None:
             await self._session.remove(controller.name)
         self._controllers.pop(controller.name, None)
+
+    @property
+    def background_tasks(self) -> dict[str, BackgroundTask]:
+        """The declarations of the background tasks by name: a copy."""
+        return dict(self._background)
+
+    @overload
+    def background(
+        self,
+        function: BackgroundFunction[State],
+        /,
+        *,
+        name: str = "",
+        elected: bool = False,
+        writes: Mapping[Resource[Any], Iterable[str]] | None = None,
+    ) -> BackgroundFunction[State]: ...
+
+    @overload
+    def background(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: str = "",
+        elected: bool = False,
+        writes: Mapping[Resource[Any], Iterable[str]] | None = None,
+    ) -> Callable[[BackgroundFunction[State]], BackgroundFunction[State]]: ...
+
+    def background(
+        self,
+        function: BackgroundFunction[State] | None = None,
+        /,
+        *,
+        name: str = "",
+        elected: bool = False,
+        writes: Mapping[Resource[Any], Iterable[str]] | None = None,
+    ) -> Any:
+        """Run an async function of a `BackgroundRun` beside the reconcilers: a decorator. Use it before the start.
+
+            @manager.background
+            async def refresh(run: BackgroundRun[State]) -> None:
+                while True:
+                    await run.state.prices.refresh()
+                    await asyncio.sleep(60)
+
+        It begins with the controllers, without waiting for caches, or with each term of leadership. A return ends the
+        task, until the next term or the next start of the manager. An error is logged, fails the readiness until the
+        task has run for ten seconds again, and restarts it with the backoff of `restart`, without a limit. At the stop,
+        the task is cancelled after the last attempt, and has ten seconds to end.
+
+        Args:
+            function: given by the decorator without parentheses.
+            name: for logs, readiness, and as the field manager of its writes; by default, the name of the function.
+            elected: whether only the leader runs it, as for controllers. It is cancelled when the term ends, before the
+                Lease is released; `run.client` sends nothing after that. Without leader election, this process runs it.
+            writes: what it may write, as for `Controller`.
+
+        Raises:
+            UsageError: an argument is invalid, the function has no name and none is given, the name is taken, or the
+                manager runs or has a ring, which has no leader.
+        """
+
+        def add(function: BackgroundFunction[State]) -> BackgroundFunction[State]:
+            if self._session is not None:
+                raise UsageError(f"manager {self.name} runs: declare background tasks before the start")
+            task = declared_task(self.name, function, name, elected, writes)
+            self._check_name(task.name)
+            self._check_leader(task)
+            self._background[task.name] = task
+            return function
+
+        return add if function is None else add(function)
 
     def enqueue(
         self, controller: Controller[Any], key: Any, cause: Cause | None = None, *, after: float = 0, priority: int = 0
@@ -306,15 +402,25 @@ class Manager(Admitting):
     def _declare(self, controller: Any) -> None:
         if not isinstance(controller, Controller):
             raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
-        if controller.name in self._controllers:
-            raise UsageError(
-                f"manager {self.name} has a controller {controller.name} already; give the other one another name"
-            )
+        self._check_name(controller.name)
         self._controllers[controller.name] = controller
         inputs = (controller.primary(), *controller.owns, *controller.watches)
         for resource in (*(each.resource for each in inputs), *(controller.writes or ())):
             if isinstance(resource, CustomResource) and resource.others and resource.converts:
                 self.admission.convert(resource)
+
+    def _check_name(self, name: str) -> None:
+        """Check that no controller and no background task has a name: it is that of a field manager, too."""
+        if name in self._controllers or name in self._background:
+            what = "a controller" if name in self._controllers else "a background task"
+            raise UsageError(f"manager {self.name} has {what} {name} already; give the other one another name")
+
+    def _check_leader(self, task: BackgroundTask) -> None:
+        if task.elected and self.ring is not None:
+            raise UsageError(
+                f"manager {self.name}: background task {task.name} needs a leader, and the replicas of a ring have "
+                "none; pass elected=False, or add it to a second Manager with leader_election=…, in the same process"
+            )
 
     # Life.
 
@@ -475,7 +581,18 @@ class Manager(Admitting):
         if self.debug_port is not None and self._debug is None:
             self.debug_app()
         controllers = self._controllers.values()
-        session = Session(self._settings(), controllers, ends_on_failure=ends_on_failure, debug=self._debug)
+        background = self._background.values()
+        for each in background:
+            self._check_leader(each)
+        lifespan = checked_lifespan(self.lifespan)
+        session = Session(
+            self._settings(),
+            controllers,
+            ends_on_failure=ends_on_failure,
+            background=background,
+            lifespan=lifespan and partial(RunningLifespan, lifespan, self, self.name, self.grace),
+            debug=self._debug,
+        )
         self._session = session
         try:
             await session.start()
@@ -490,3 +607,7 @@ class Manager(Admitting):
                 await session.stop(reason)
             finally:
                 self._session, self.stop_report = None, session.report
+
+
+#: What a program needs while it runs, for its reconcilers, admission functions and background tasks.
+Lifespan: TypeAlias = Callable[[Manager[Any]], AbstractAsyncContextManager[State]]

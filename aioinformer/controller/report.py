@@ -78,6 +78,28 @@ class ControllerSnapshot(TypedDict):
     lost_changes: dict[str, int]
 
 
+class BackgroundSnapshot(TypedDict):
+    """The state of a background task.
+
+    Attributes:
+        name: of the task.
+        elected: whether only the leader runs it.
+        phase: "standby" before its first run and while another replica leads, "running", "restarting", "ended" once it
+            has returned, or "stopped".
+        seconds: how long it has been in this phase.
+        restarts: how often it was restarted since the start of the manager.
+        failure: the last error, with its type, place and text, without credentials; "" if the task has not failed, or
+            has run for ten seconds since.
+    """
+
+    name: str
+    elected: bool
+    phase: str
+    seconds: float
+    restarts: int
+    failure: str
+
+
 class ManagerSnapshot(TypedDict):
     """The state of a manager.
 
@@ -89,6 +111,8 @@ class ManagerSnapshot(TypedDict):
         ring: the ring as this replica sees it; None without one.
         controllers: the controllers by name.
         failed: the controllers that have failed, for good or until their restart, and why.
+        lifespan: "entering", "entered", "leaving", or "" before and after that; None without one.
+        background: the background tasks by name.
         webhooks: what the admission functions wait for; None without functions.
         informers: the informers; None before the start.
     """
@@ -100,6 +124,8 @@ class ManagerSnapshot(TypedDict):
     ring: RingSnapshot | None
     controllers: dict[str, ControllerSnapshot]
     failed: dict[str, str]
+    lifespan: str | None
+    background: dict[str, BackgroundSnapshot]
     webhooks: list[str] | None
     informers: FactorySnapshot | None
 
@@ -114,6 +140,8 @@ def idle_snapshot(name: str) -> ManagerSnapshot:
         ring=None,
         controllers={},
         failed={},
+        lifespan=None,
+        background={},
         webhooks=None,
         informers=None,
     )
@@ -146,23 +174,26 @@ class StopReport(msgspec.Struct, frozen=True):
         reason: why it stopped: "signal SIGTERM", "stop()", "the block ended", or a failure.
         seconds: how long the stop took.
         controllers: the reports of the controllers, by name.
+        others: what else has ignored its cancellation and still runs: background tasks, and the lifespan.
     """
 
     reason: str
     seconds: float
     controllers: Mapping[str, ControllerReport]
+    others: tuple[str, ...] = ()
 
     @property
     def abandoned(self) -> list[str]:
-        """The attempts that still run, as "controller: key"."""
-        return [f"{name}: {key}" for name, each in self.controllers.items() for key in each.abandoned]
+        """What still runs: attempts, as "controller: key", and `others`."""
+        attempts = [f"{name}: {key}" for name, each in self.controllers.items() for key in each.abandoned]
+        return [*attempts, *self.others]
 
     def __str__(self) -> str:
         reports = self.controllers.values()
         counts = (
             (sum(len(each.finished) for each in reports), "finished"),
             (sum(len(each.cancelled) for each in reports), "cancelled"),
-            (sum(len(each.abandoned) for each in reports), "abandoned"),
+            (len(self.abandoned), "abandoned"),
             (sum(each.queued for each in reports), "left in queues"),
         )
         what = ", ".join(f"{count} {word}" for count, word in counts if count)

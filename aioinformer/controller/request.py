@@ -20,6 +20,7 @@ from aioinformer.functions import function_name, plain_function
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of
 from aioinformer.resources.references import ObjectReference
 from aioinformer.resources.resource import Resource
+from aioinformer.state import NO_STATE, State_co, Stated
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY as LOW_PRIORITY
 from aioinformer.workqueue.requests.causes import NORMAL_PRIORITY as NORMAL_PRIORITY
 from aioinformer.workqueue.requests.causes import Cause as Cause
@@ -81,7 +82,7 @@ class Context(Protocol):
         """Call a function in a thread."""
 
 
-class Request(Generic[T_co]):
+class Request(Stated[State_co], Generic[T_co, State_co]):
     """One run of a reconciler for one object.
 
     Attributes:
@@ -97,6 +98,9 @@ class Request(Generic[T_co]):
         dry_run: whether writes and Events are logged and not sent. Ask it before your own calls to other systems.
         finalizer: the finalizer that this run uses; see `finalizing`.
         release: removes the finalizer, once the block of `finalizing` has cleaned up; None before.
+
+    `Request[Website]` has a state of any type; in `Request[Website, State]`, it has the type that the lifespan of the
+    manager yields.
     """
 
     __slots__ = (
@@ -131,7 +135,9 @@ class Request(Generic[T_co]):
         term: Term | SlotGrant | None = None,
         resource: Resource[T_co] | None = None,
         dry_run: bool = False,
+        state: State_co = NO_STATE,
     ) -> None:
+        super().__init__(state)
         self.key = key
         self.object = object
         self.causes = causes

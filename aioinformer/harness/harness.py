@@ -214,7 +214,11 @@ class Harness:
             return f"{process.name} does not watch {', '.join(closed)}"
         if waits := [str(each) for each in process.calls if not each.result.done() and not each.background]:
             return f"{process.name} waits for answers to {', '.join(waits)}"
-        for name, each in process.manager.snapshot()["controllers"].items():
+        snapshot = process.manager.snapshot()
+        for name, task in snapshot["background"].items():
+            if task["failure"]:
+                return f"background task {name} fails: {task['failure']}"
+        for name, each in snapshot["controllers"].items():
             busy = each["running"] or each["ready"] or each["settling"] or each["failing"]
             if each["phase"] != "working" or busy:
                 return f"controller {name} does not rest: {each}"

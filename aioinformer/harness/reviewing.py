@@ -20,6 +20,7 @@ from aioinformer.errors import Stale, UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.resources.keys import meta_namespace_index_func
 from aioinformer.resources.resource import Resource
+from aioinformer.state import NO_STATE
 from aioinformer.testing.patches.json_patches import json_patch
 from aioinformer.webhooks.hooks import NULL, SentRequest
 
@@ -58,6 +59,7 @@ async def review(
     dry_run: bool = False,
     reads: Mapping[Resource[Any], Iterable[Any]] | None = None,
     stale: float = 0.0,
+    state: Any = NO_STATE,
 ) -> Reviewed:
     """Call the admission functions of a manager as for a request of a client: `default`, and then `validate`.
 
@@ -74,6 +76,7 @@ async def review(
         user: the client; by default, one with the name "test".
         reads: the objects in the caches that the functions read, by resource; none by default.
         stale: seconds for which these caches have not followed the server.
+        state: what the lifespan of the manager would yield; it is not entered.
 
     Raises:
         UsageError: there is no function for this request.
@@ -95,7 +98,7 @@ async def review(
     warnings: list[str] = []
     for hook in sorted(found, key=lambda each: each.purpose):  # "default" comes first
         caches = {gvr: _GivenCache(each, given.get(gvr, []), stale) for gvr, each in hook.reads.items()}
-        answer = msgspec.json.decode(await manager.admission.decide(hook, sent, caches))["response"]
+        answer = msgspec.json.decode(await manager.admission.decide(hook, sent, caches, state))["response"]
         warnings += answer.get("warnings", ())
         if not answer["allowed"]:
             return _refusal(answer["status"], warnings)

@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Unpack
 
 import msgspec
 
@@ -25,6 +25,7 @@ from aioinformer.logs import get_logger
 from aioinformer.metrics.counters import WebhookCounters
 from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, WebRequest, answer_asgi
+from aioinformer.state import NO_STATE, State
 from aioinformer.webhooks.conversion import LARGEST as LARGEST_CONVERSION
 from aioinformer.webhooks.conversion import PATH as CONVERT
 from aioinformer.webhooks.conversion import Conversions
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 else:
     ControllerInformers = lazy_type("aioinformer.factory.pool", "ControllerInformers")
 
-_Validator: TypeAlias = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
-_Default: TypeAlias = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
+_Validator: TypeAlias = Callable[[AdmissionRequest[T, State]], Coroutine[Any, Any, None]]
+_Default: TypeAlias = Callable[[AdmissionRequest[T, State]], Coroutine[Any, Any, T]]
 
 _log = get_logger("aioinformer.webhooks")
 
@@ -90,6 +91,7 @@ class Admission:
         #: The caches that the functions read, by `gvr`; None while the manager does not run.
         self._informers: dict[str, SharedIndexInformer[Any]] | None = None
         self._is_own: Callable[[str], bool] = lambda manager: False
+        self._state: Any = NO_STATE
 
     def convert(self, resource: CustomResource[Any]) -> None:
         """Convert between the versions of a resource.
@@ -132,14 +134,16 @@ class Admission:
         found = (hook for _, hooks in sorted(self._hooks.items()) for hook in hooks.values())
         return list(dict.fromkeys(found))
 
-    def attach(self, informers: ControllerInformers, is_own: Callable[[str], bool]) -> None:
+    def attach(self, informers: ControllerInformers, is_own: Callable[[str], bool], state: Any) -> None:
         """Acquire the caches that the functions read. Start them afterwards.
 
         Args:
             is_own: whether a field manager is one of this manager's controllers.
+            state: the value of the lifespan of the manager.
         """
         self._informers = {}
         self._is_own = is_own
+        self._state = state
         for hook in self.hooks():
             for gvr, resource in hook.reads.items():
                 if gvr not in self._informers:
@@ -147,7 +151,9 @@ class Admission:
 
     async def detach(self, informers: ControllerInformers) -> None:
         """Release the caches."""
-        acquired, self._informers = self._informers, None
+        acquired = self._informers
+        self._informers = None
+        self._state = NO_STATE
         for each in (acquired or {}).values():
             await informers.release(each)
 
@@ -204,7 +210,7 @@ class Admission:
             async with asyncio.timeout(max(seconds - _MARGIN, seconds / 2)) as limit:
                 if self._informers is None:
                     raise UsageError(f"manager {self._name} does not run")
-                return 200, await self.decide(hook, request, self._informers)
+                return 200, await self.decide(hook, request, self._informers, self._state)
         except USER_ERRORS as error:
             shown: BaseException = error
             if limit.expired():
@@ -218,11 +224,12 @@ class Admission:
         reason = f"{hook.purpose} of {hook.resource.group_resource} {key} has failed: {shown}"
         return 500, f"{reason}\n".encode()
 
-    async def decide(self, hook: Hook[Any], sent: SentRequest, informers: Mapping[str, ReadCache]) -> bytes:
+    async def decide(self, hook: Hook[Any], sent: SentRequest, informers: Mapping[str, ReadCache], state: Any) -> bytes:
         """Return the AdmissionReview with the response of a function.
 
         Args:
             informers: the caches of what it reads, by `gvr`.
+            state: that of the request.
 
         Raises:
             Exception: the function has raised it, or returned what it may not.
@@ -230,7 +237,7 @@ class Admission:
         for gvr in hook.reads:
             await informers[gvr].wait_for_sync()
         is_own = sent.options is not None and self._is_own(sent.options.field_manager)
-        request = AdmissionRequest(hook, sent, informers, is_own=is_own)
+        request = AdmissionRequest(hook, sent, informers, is_own=is_own, state=state)
         try:
             if request.operation != "delete" and _passes_undecoded(hook, sent, request):
                 return _response(sent, warnings=request.warnings)
@@ -264,7 +271,7 @@ class Admission:
         await answer_asgi(scope, receive, send, self.respond, self.largest)
 
 
-class Admitting:
+class Admitting(Generic[State]):
     """What has admission functions: the decorators that declare them.
 
     Attributes:
@@ -287,7 +294,7 @@ class Admitting:
 
     def validate(
         self, resource: Resource[T], **options: Unpack[HookOptions]
-    ) -> Callable[[_Validator[T]], _Validator[T]]:
+    ) -> Callable[[_Validator[T, State]], _Validator[T, State]]:
         """Return a decorator for an async function that validates objects. Use it before the start.
 
             @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
@@ -306,7 +313,9 @@ class Admitting:
         """
         return self._declaring("validate", resource, options)
 
-    def default(self, resource: Resource[T], **options: Unpack[HookOptions]) -> Callable[[_Default[T]], _Default[T]]:
+    def default(
+        self, resource: Resource[T], **options: Unpack[HookOptions]
+    ) -> Callable[[_Default[T, State]], _Default[T, State]]:
         """Return a decorator for an async function that returns the object as it is to be stored.
 
             @manager.default(WIDGETS)

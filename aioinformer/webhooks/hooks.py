@@ -17,6 +17,7 @@ from aioinformer.client.subresources import FORMS
 from aioinformer.errors import AioinformerError, DecodeError, UsageError
 from aioinformer.functions import async_function, function_name
 from aioinformer.resources.resource import Resource
+from aioinformer.state import NO_STATE, State_co, Stated
 from aioinformer.webhooks.options import HookOptions, Operation, Purpose, Registration
 from aioinformer.webhooks.ratcheting import forgiven_fields
 
@@ -81,7 +82,7 @@ class SentRequest(msgspec.Struct, rename="camel"):
     options: SentOptions | None = None
 
 
-class AdmissionRequest(Generic[T]):
+class AdmissionRequest(Stated[State_co], Generic[T, State_co]):
     """A request of a client of the API server that an admission function decides about.
 
     The server may call a function several times for one request, and may refuse the request afterwards: an admission
@@ -104,7 +105,9 @@ class AdmissionRequest(Generic[T]):
         informers: Mapping[str, ReadCache],
         *,
         is_own: bool = False,
+        state: State_co = NO_STATE,
     ) -> None:
+        super().__init__(state)
         self.resource = hook.resource
         self.operation: Operation = sent.operation.lower()  # type: ignore[assignment]
         self.subresource, self.namespace, self.name = sent.sub_resource, sent.namespace, sent.name

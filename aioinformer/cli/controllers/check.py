@@ -58,8 +58,8 @@ class CheckProgram(Program):
         rules = needs(self._manager)
         name, namespace = self._options.account
         notes = [f"What manager {self._manager.name} needs. Apply it with: kubectl apply -f -"]
-        for controller in undeclared(self._manager):
-            note = f"Controller {controller} does not declare its writes; pass writes= to it, and check again."
+        for writer in undeclared(self._manager):
+            note = f"{writer[0].upper()}{writer[1:]} does not declare its writes; pass writes= to it, and check again."
             notes.append(note)
             logger.warning("%s", note)
         self._write(manifest(name, namespace, rules, notes, self._options.form).encode())

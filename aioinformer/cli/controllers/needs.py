@@ -13,7 +13,7 @@ from aioinformer.resources.resource import Resource
 from aioinformer.webhooks.certificates import CONFIGURATIONS, DEFINITIONS, SECRETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from aioinformer.controller import Controller, Manager
 
@@ -61,7 +61,7 @@ class Rule(msgspec.Struct, frozen=True):
 def needs(manager: Manager) -> list[Rule]:
     """Return what the service account of a manager must be allowed to do, merged and sorted.
 
-    Writes that a controller does not declare are not included; see `undeclared`.
+    Writes that a controller or a background task does not declare are not included; see `undeclared`.
     """
     merged: dict[tuple[Any, ...], dict[str, list[str]]] = {}
     resources: dict[tuple[str, str], Resource[Any]] = {}
@@ -85,14 +85,19 @@ def needs(manager: Manager) -> list[Rule]:
 
 
 def undeclared(manager: Manager) -> list[str]:
-    """Return the names of the controllers that do not declare their writes."""
-    return [name for name, each in manager.controllers.items() if each.writes is None]
+    """Return the controllers and background tasks that do not declare their writes, as "controller widgets"."""
+    controllers = [f"controller {name}" for name, each in manager.controllers.items() if each.writes is None]
+    tasks = [f"background task {name}" for name, each in manager.background_tasks.items() if each.writes is None]
+    return [*controllers, *tasks]
 
 
 def _single_rules(manager: Manager) -> Iterator[Rule]:
     for controller in manager.controllers.values():
         yield from _of_inputs(manager, controller)
-        yield from _of_writes(manager, controller)
+        yield from _of_writes(manager, f"controller {controller.name}", controller.writes, controller.resource)
+        yield from _of_owners(manager, controller)
+    for task in manager.background_tasks.values():
+        yield from _of_writes(manager, f"background task {task.name}", task.writes)
     yield from _of_webhooks(manager)
     if manager.recorder is None:
         namespaces = set(manager.namespaces)
@@ -152,19 +157,28 @@ def _of_webhooks(manager: Manager) -> Iterator[Rule]:
             yield Rule(DEFINITIONS, "", ("get", "patch"), CLUSTER, (each.group_resource,), why)
 
 
-def _of_writes(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
-    why = (f"controller {controller.name} writes them",)
-    own = controller.resource.group_resource
-    for resource, verbs in (controller.writes or {}).items():
+def _of_writes(
+    manager: Manager,
+    writer: str,
+    writes: Mapping[Resource[Any], Iterable[str]] | None,
+    status_of: Resource[Any] | None = None,
+) -> Iterator[Rule]:
+    """Yield the rules of what a controller or a background task writes. `status_of` is that of `WritePolicy`."""
+    why = (f"{writer} writes them",)
+    for resource, verbs in (writes or {}).items():
+        includes_status = status_of is None or resource.group_resource == status_of.group_resource
         for place in _places(manager.namespaces, resource):
             for verb in verbs:
                 subresource, _, simple = verb.rpartition("/")
                 yield Rule(resource, subresource, (simple,), place, reasons=why)
-                is_own = resource.group_resource == own and not subresource
-                if is_own and simple in _CHANGING and _has_status(resource):
+                changes = simple in _CHANGING and not subresource
+                if includes_status and changes and _has_status(resource):
                     yield Rule(resource, "status", (simple,), place, reasons=why)
             # `apply_set` and `edit` get an object; a write whose answer was lost is settled by a list of this one.
             yield Rule(resource, "", ("get", "list"), place, reasons=why)
+
+
+def _of_owners(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
     if controller.owns:
         owner = controller.resource
         for place in _places(manager.namespaces, owner):

@@ -39,6 +39,8 @@ _PORT: Final = 8080
 _MARK: Final = "# Made by `aioinformer manifests`, which replaces it. Change the declarations, or patch it. Digest: "
 #: Seconds from the signal until the last Events are written and the Lease is released, beyond the grace of the runs.
 _AFTER_GRACE: Final = 20
+#: Seconds that background tasks have to end.
+_BACKGROUND: Final = 10
 
 
 class Deployed(msgspec.Struct, frozen=True):
@@ -186,7 +188,7 @@ def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> A
         replicas=(2 if elected else 1) if options.replicas is None else options.replicas,
         # Without an election, two managers must not work at the same time.
         strategy=None if elected else {"type": "Recreate"},
-        seconds=int(manager.grace) + _AFTER_GRACE + (0 if server is None else int(LEAVING[-1])),
+        seconds=_seconds_to_stop(manager),
         image=options.image or f"{name}:latest",
         command=command,
         ports=ports,
@@ -277,6 +279,18 @@ def _spared(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Iterato
     if names := own.get(hook.resource.group_resource):
         listed = ", ".join(f"'{each}'" for each in names)
         yield {"name": "own-objects", "expression": f"!(request.name in [{listed}])"}
+
+
+def _seconds_to_stop(manager: Manager) -> int:
+    """Return the seconds that a manager may need from the signal to its end."""
+    seconds = int(manager.grace) + _AFTER_GRACE
+    if manager.background_tasks:
+        seconds += _BACKGROUND
+    if manager.lifespan is not None:
+        seconds += int(manager.grace)
+    if manager.webhooks is not None:
+        seconds += int(LEAVING[-1])
+    return seconds
 
 
 def _filled(template: str, words: dict[str, Any], **more: Any) -> Any:

@@ -99,6 +99,15 @@ def _of_manager(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if reason.startswith(("leadership:", "ring:")) or "requests wait for" in reason:
             remedy = "the liveness probe fails, so kubelet restarts the process; look at the running attempts below"
             yield _problem(ERROR, f"The process is not alive: {reason}", remedy, "attempt-hangs")
+    if report["lifespan"] == "entering":
+        remedy = "limit what it awaits with `asyncio.timeout`; a stop cancels it"
+        yield _problem(WARNING, "The lifespan is being entered, and nothing runs before", remedy, "lifespan")
+    for name, task in report["background"].items():
+        if task["failure"]:
+            restarts = f" after {task['restarts']} restarts" if task["restarts"] else ""
+            text = f"The background task {name} has failed, and is {task['phase']}{restarts}: {task['failure']}"
+            remedy = "read the traceback in the log; it is restarted with backoff until it runs for ten seconds"
+            yield _problem(ERROR, text, remedy, "background-fails")
     elector = report["elector"]
     if elector is not None and not elector["leader"] and report["running"]:
         remedy = "look at the Lease with `kubectl get lease`, and at the permissions with `aioinformer check`"

@@ -73,6 +73,8 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
         "elector": None,
         "ring": None,
         "webhooks": {"waits_for": None, "failing": []},
+        "lifespan": None,
+        "background": {},
         "controllers": {},
         "keys": {},
         "key_counts": {},
@@ -97,6 +99,7 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
             }
         for each, supervised in session.controllers.items():
             found["controllers"][each] = _controller(supervised.active, dict(snapshot["controllers"][each]))
+        found["lifespan"], found["background"] = snapshot["lifespan"], snapshot["background"]
         found["webhooks"] = {"waits_for": snapshot["webhooks"], "failing": _failing_webhooks(session)}
         found["keys"], found["key_counts"] = _keys(session, recording)
         informers = snapshot["informers"]

@@ -161,6 +161,7 @@ class Requests(msgspec.Struct, eq=False):
             term=attempt.term,
             resource=resource,
             dry_run=self.services.settings.dry_run,
+            state=self.services.state,
         )
         return request, function
 

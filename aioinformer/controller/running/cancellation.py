@@ -7,6 +7,7 @@ abandoned, unless the timeout has cancelled it: it may write no more, and nothin
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.controller.report import ControllerReport
@@ -21,6 +22,26 @@ if TYPE_CHECKING:
     from aioinformer.controller.writes.permits import UnansweredWrites
 
 _log = get_logger("aioinformer.controller")
+
+
+async def cancel_within(task: asyncio.Task[Any], seconds: float, hurry: asyncio.Future[None]) -> bool:
+    """Cancel a task, and wait for its end; return whether it has ended in time.
+
+    Further cancellations of the caller do not end the wait. Once `hurry` is done, it takes a second at most.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + seconds
+    task.cancel()
+    while not task.done():
+        if hurry.done():
+            deadline = min(deadline, clock() + 1.0)
+        left = deadline - clock()
+        if left <= 0:
+            return False
+        watched: set[asyncio.Future[Any]] = {task} if hurry.done() else {task, hurry}
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(watched, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+    return True
 
 
 class Cancellation:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from aioinformer.controller.running.active import ActiveController
+    from aioinformer.controller.running.background_tasks import BackgroundTasks
     from aioinformer.controller.running.replica import Replica
     from aioinformer.controller.running.settings import GuardedThread, Settings
     from aioinformer.controller.running.supervised import Supervised
@@ -34,6 +35,7 @@ class Office:
     Args:
         settings: of the manager.
         controllers: the running controllers by name.
+        background: the background tasks, some of which need the leadership.
         threads: the threads that go on after their attempts, which the leadership must outlast.
         unanswered: the writes that are aborted at the end of a term.
         has_stopped: returns whether the stop has given up the threads that are left.
@@ -50,6 +52,7 @@ class Office:
         self,
         settings: Settings,
         controllers: Mapping[str, Supervised],
+        background: BackgroundTasks,
         threads: Mapping[asyncio.Future[None], GuardedThread],
         unanswered: UnansweredWrites,
         has_stopped: Callable[[], bool],
@@ -61,6 +64,7 @@ class Office:
         self.able_changed = asyncio.Event()
         self._settings = settings
         self._controllers = controllers
+        self._background = background
         self._threads = threads
         self._unanswered = unanswered
         self._has_stopped = has_stopped
@@ -142,10 +146,11 @@ class Office:
             await leadership.run(self._lead)  # which returns when this replica steps down
 
     async def _lead(self, term: Term) -> None:
-        """Let the elected controllers work during a term, until this replica steps down."""
+        """Let the elected controllers and background tasks work during a term, until this replica steps down."""
         self.term = term
         for each in self._elected():
             each.permit(term)
+        self._background.begin(elected=True, term=term)
         try:
             await self._resigned.wait()
         finally:
@@ -153,7 +158,8 @@ class Office:
             self._unanswered.abort_refused()
             threads = self._threads
             try:
-                await asyncio.gather(*(each.revoke() for each in self._elected()))
+                revoking = (each.revoke() for each in self._elected())
+                await asyncio.gather(*revoking, self._background.end(elected_only=True))
                 while threads and not self._has_stopped():  # the stop has given up those that are left
                     await asyncio.wait(threads)
             finally:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 _DELETING: Final = frozenset({"delete", "deletecollection"})
 
 
+def deletes(write: Leaving) -> bool:
+    """Return whether a write deletes or evicts objects: it is not sent while a cache is stale."""
+    target = write.target
+    return target is not None and (target.verb in _DELETING or target.subresource == "eviction")
+
+
 class RunPermit(Permit):
     """Permits the writes of an attempt while it may act, and, in a ring, those of its slots alone.
 
@@ -56,9 +62,7 @@ class RunPermit(Permit):
         self._bound = share if not outside else None
 
     def check(self, write: Leaving) -> float | None:
-        target = write.target
-        deletes = target is not None and (target.verb in _DELETING or target.subresource == "eviction")
-        if deletes or (target is not None and self._attempt.released):
+        if deletes(write) or (write.target is not None and self._attempt.released):
             self._check_fresh()
         return self.check_right(write)
 

@@ -1,8 +1,8 @@
 """`Session`: one run of a manager, from the start to the stop.
 
-It starts in stages: connection and servers, Events, caches, controllers, leadership. It stops in the reverse order, and
-each stage has a deadline. It runs in tasks of its own, so different tasks may start and stop it, and a cancel scope
-around the caller does not cut the stop.
+It starts in stages: connection and servers, the lifespan, Events, caches, controllers, background tasks, leadership.
+It stops in the reverse order, and each stage has a deadline. It runs in tasks of its own, so different tasks may start
+and stop it, and a cancel scope around the caller does not cut the stop.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, create_task, running_loop, shielded
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, Pulse, readiness
 from aioinformer.controller.report import ManagerSnapshot, StopReport
+from aioinformer.controller.running.background_tasks import BackgroundTasks, SupervisedTask
 from aioinformer.controller.running.inspection import snapshot, statistics
 from aioinformer.controller.running.office import Office
 from aioinformer.controller.running.settings import GuardedThread, Services, Settings
@@ -34,15 +35,18 @@ from aioinformer.metrics.counters import count_requests
 from aioinformer.metrics.statistics import ManagerStatistics
 from aioinformer.resources.references import get_reference
 from aioinformer.ring.informers import RingInformers
+from aioinformer.state import NO_STATE
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.clients import Client as ClientArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
+    from aioinformer.controller.background import BackgroundTask
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.running.active import ActiveController
+    from aioinformer.controller.running.lifespan import RunningLifespan
     from aioinformer.controller.running.replica import Replica
     from aioinformer.factory.pool import ControllerInformers
     from aioinformer.leaderelection.leadership import Leadership
@@ -76,10 +80,14 @@ class Session:
         settings: of the manager.
         controllers: to run from the start; `add` adds others.
         ends_on_failure: whether a controller that has failed for good ends the session.
+        background: the background tasks to run.
+        lifespan: a function without arguments that returns a `RunningLifespan` for a `hurry` and an `on_ended`; None
+            without a lifespan.
         debug: is shown each controller; None for no debug page.
 
     Attributes:
         controllers: the running controllers by name.
+        background: the background tasks.
         failed: name -> error of the controllers that have failed for good.
         informers: where the informers come from; None before they exist.
         report: how the stop went; None before its end.
@@ -92,15 +100,19 @@ class Session:
         controllers: Iterable[Controller[Any]],
         *,
         ends_on_failure: bool,
+        background: Iterable[BackgroundTask] = (),
+        lifespan: Callable[[asyncio.Future[None], Callable[[], object]], RunningLifespan] | None = None,
         debug: Observer | None = None,
     ) -> None:
         self.controllers: dict[str, Supervised] = {}
+        self.background = BackgroundTasks()
         self.failed: dict[str, BaseException] = {}
         self.informers: ControllerInformers | None = None
         self.report: StopReport | None = None
         self.pulse = Pulse()
         self._settings = settings
         self._declared = list(controllers)
+        self._declared_background = list(background)
         self._ends_on_failure = ends_on_failure
         self._debug = debug
         self._client: Client | None = None
@@ -109,14 +121,15 @@ class Session:
         self._opened = Latch()
         self._ending: asyncio.Future[str] = loop.create_future()
         self._hurry: asyncio.Future[None] = loop.create_future()
+        ended = partial(self.end, "the end of the lifespan")
+        self._lifespan = None if lifespan is None else lifespan(self._hurry, ended)
         #: Whether this is one of several replicas that end: clients may reach its webhooks for a while.
         self._leaves = False
         self._services: Services | None = None
         self._guarded_threads: dict[asyncio.Future[None], GuardedThread] = {}
         self._unanswered = UnansweredWrites()
-        self._office = Office(
-            settings, self.controllers, self._guarded_threads, self._unanswered, lambda: self.report is not None
-        )
+        held = self.controllers, self.background, self._guarded_threads, self._unanswered
+        self._office = Office(settings, *held, lambda: self.report is not None)
         self._tasks: asyncio.TaskGroup | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -208,17 +221,24 @@ class Session:
         if settings.dry_run:
             _log.warning(
                 "manager %s: this is a dry run: writes and Events are logged and not sent, and no Lease is taken. It "
-                "cannot prevent calls of your own code to other systems: ask request.dry_run before them",
+                "cannot prevent calls of your own code to other systems, also in the lifespan and in background tasks: "
+                "ask dry_run of the request, the run or the manager before them",
                 settings.name,
             )
         try:
             async with AsyncExitStack() as stack:
-                await self._open(stack)
+                if not await self._open(stack):
+                    self._opened.set()
+                    return
                 _log.info("manager %s runs %s", settings.name, ", ".join(self.controllers) or "no controllers yet")
                 async with TaskGroup() as tasks:
                     self._tasks = tasks
                     for each in self.controllers.values():
                         each.start(tasks)
+                    self.background.open(tasks)
+                    self.background.begin(elected=False)
+                    if self.leadership is None:
+                        self.background.begin(elected=True)
                     competing = self._office.compete(tasks)
                     self._opened.set()
                     try:
@@ -244,7 +264,8 @@ class Session:
             if self.report is not None:
                 _log.info("manager %s: %s", settings.name, self.report)
 
-    async def _open(self, stack: AsyncExitStack) -> None:
+    async def _open(self, stack: AsyncExitStack) -> bool:
+        """Make all that the controllers need; return False if the stop has begun while the lifespan was entered."""
         settings = self._settings
         self.pulse.start()
         stack.callback(self.pulse.stop)
@@ -261,6 +282,10 @@ class Session:
         self._client = Client(transport)
         if isinstance(settings.metrics_check, Rbac):
             settings.metrics_check.bind(self._client)
+        if self._lifespan is not None:
+            stack.push_async_callback(self._leave_lifespan, self._lifespan)
+            if not await self._lifespan.enter(self._ending):
+                return False
         if settings.factory is not None:
             self.informers = SharedFactory(settings.factory)
         else:
@@ -292,6 +317,11 @@ class Session:
             guarded_threads=self._guarded_threads,
             unanswered=self._unanswered,
             on_synced=self._office.able_changed.set,
+            state=NO_STATE if self._lifespan is None else self._lifespan.state,
+        )
+        services, hurry = self._services, self._hurry
+        self.background.add(
+            SupervisedTask(each, services, self._check_fresh, hurry) for each in self._declared_background
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -302,7 +332,7 @@ class Session:
         while self._declared:
             await self._attach(self._declared.pop(0))
         stack.push_async_callback(settings.admission.detach, self.informers)
-        settings.admission.attach(self.informers, self._writes_as)
+        settings.admission.attach(self.informers, self._writes_as, self._services.state)
         self.informers.start()
         if settings.webhooks is not None and not settings.dry_run:
             from aioinformer.webhooks.server import serving
@@ -310,6 +340,19 @@ class Session:
             client = Client(transport)
             served = serving(settings.webhooks, settings.admission, client, settings.grace)
             stack.push_async_callback(self._leave, await stack.enter_async_context(served))
+        return True
+
+    async def _leave_lifespan(self, lifespan: RunningLifespan) -> None:
+        try:
+            await lifespan.leave()
+        finally:
+            if lifespan.abandoned and self.report is not None:
+                self.report = replace(self.report, others=(*self.report.others, "the lifespan"))
+
+    def _check_fresh(self) -> None:
+        """Raise `Stale` if a cache of a controller has not followed the server for longer than the manager allows."""
+        for each in self.controllers.values():
+            each.active.inputs.freshness(self._settings.max_staleness)()
 
     async def _leave(self, port: Port) -> None:
         """Answer reviews until the API server has noticed that this replica ends."""
@@ -323,8 +366,8 @@ class Session:
                 await asyncio.wait({leaving})
 
     def _writes_as(self, name: str) -> bool:
-        """Return whether a field manager is that of a controller."""
-        return any(writes_as(each, name) for each in self.controllers)
+        """Return whether a field manager is that of a controller or a background task."""
+        return any(writes_as(each, name) for each in (*self.controllers, *self.background.tasks))
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         settings = self._settings
@@ -398,7 +441,9 @@ class Session:
         clock, running = asyncio.get_running_loop().time, dict(self.controllers)  # `remove` may be under way
         began = clock()
         reports = await asyncio.gather(*(each.stop(self._hurry) for each in running.values()))
-        self.report = StopReport(self._ending.result(), clock() - began, dict(zip(running, reports, strict=True)))
+        await self.background.close()  # attempts may have waited for what they do
+        by_name = dict(zip(running, reports, strict=True))
+        self.report = StopReport(self._ending.result(), clock() - began, by_name, self.background.abandoned())
 
     # Inspection.
 
@@ -441,6 +486,8 @@ class Session:
                 **{name: each.restarting for name, each in self.controllers.copy().items() if each.restarting},
                 **{name: str(error) for name, error in self.failed.copy().items()},
             },
+            "lifespan": None if self._lifespan is None else self._lifespan.phase,
+            "background": self.background.snapshot(),
             "webhooks": self._reviews_wait_for(),
             "informers": None if self.informers is None else self.informers.snapshot(),
         }

@@ -15,6 +15,7 @@ from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.leaderelection.leadership import LeaderElection
 from aioinformer.reflector.options import check_metrics, check_seconds
 from aioinformer.ring.declaration import ControllerRing
+from aioinformer.state import NO_STATE
 from aioinformer.webhooks.server import WebhookServer
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class Services(msgspec.Struct, frozen=True):
         status_answers: what the server has answered to writes of statuses.
         unanswered: the writes of the reconcilers that have no answer.
         on_synced: is called when a controller has synced.
+        state: the value of the lifespan of the manager.
     """
 
     settings: Settings
@@ -156,3 +158,4 @@ class Services(msgspec.Struct, frozen=True):
     status_answers: StatusAnswers = msgspec.field(default_factory=StatusAnswers)
     unanswered: UnansweredWrites = msgspec.field(default_factory=UnansweredWrites)
     on_synced: Callable[[], object] = lambda: None
+    state: Any = NO_STATE

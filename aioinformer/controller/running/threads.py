@@ -1,4 +1,4 @@
-"""The threads of attempts: what `Request.to_thread` calls.
+"""The threads of attempts: what `Request.to_thread` calls; and those of background tasks.
 
 - An attempt ends when its coroutine and all of its threads have ended. Until then, its key does not run again, its
   worker is not free, and the Lease is not released.
@@ -19,7 +19,7 @@ from aioinformer.controller.running.settings import GuardedThread
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 R = TypeVar("R")
 
@@ -30,13 +30,15 @@ LIMIT: Final = 8
 
 
 class Threads:
-    """The threads of one attempt.
+    """The threads of one attempt, or of one run of a background task, which has no slot.
 
     Args:
         subject: of the attempt, for log lines.
         check: raises if the attempt may not begin a thread.
         guarded: has the threads that need the leadership or a slot; None if the attempt needs neither.
         slot: in which the attempt works; None without a ring.
+        what: the attempt or the run, for log lines.
+        waiting: what waits for its threads besides the Lease, for log lines.
 
     Attributes:
         running: the functions that run, by the future of their end.
@@ -48,12 +50,16 @@ class Threads:
         check: Callable[[], None],
         guarded: dict[asyncio.Future[None], GuardedThread] | None,
         slot: int | None,
+        what: str = "attempt",
+        waiting: Sequence[str] = ("the key", "the worker"),
     ) -> None:
         self.running: dict[asyncio.Future[None], str] = {}
         self._subject = subject
         self._check = check
         self._guarded = guarded
         self._slot = slot
+        self._what = what
+        self._waiting = list(waiting)
         self._slots = asyncio.Semaphore(LIMIT)
 
     async def run(self, call: Callable[[], R], name: str) -> R:
@@ -112,8 +118,10 @@ class Threads:
         late.cancel()
 
     def _log_late(self) -> None:
-        waiting = "the key and the worker" if self._guarded is None else "the key, the worker and the Lease"
+        waiting = self._waiting if self._guarded is None else [*self._waiting, "the Lease"]
+        named = " and ".join(filter(None, (", ".join(waiting[:-1]), waiting[-1])))
+        verb = "wait" if len(waiting) > 1 else "waits"
         _log.error(
-            "%s: %s still runs in a thread %g s after the end of the attempt; %s wait for it",
-            *(self._subject, ", ".join(self.running.values()), CLEANING_UP, waiting),
+            "%s: %s still runs in a thread %g s after the end of the %s; %s %s for it",
+            *(self._subject, ", ".join(self.running.values()), CLEANING_UP, self._what, named, verb),
         )

@@ -201,7 +201,7 @@ VARIABLES: dict[str, dict[str, object]] = {
         "queue": RateLimitingQueue,
         "recorder": EventRecorder,
         "registration": HandlerRegistration,
-        "request": Request(None, None, None),  # type: ignore[arg-type] # some attributes are of instances
+        "request": Request(None, None, None, state=None),  # type: ignore[arg-type] # some attributes are of instances
     },
 }
 OPTIONS = {

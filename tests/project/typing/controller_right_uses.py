@@ -6,7 +6,7 @@ mypy and pyright accept all of it.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, assert_type
@@ -18,6 +18,7 @@ from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 from aioinformer import Client, Condition, Lister, Resource, RunOptions
 from aioinformer.client import ResourceClient, Status, Subresource, get_condition
 from aioinformer.controller import (
+    BackgroundRun,
     Change,
     Controller,
     Every,
@@ -44,6 +45,7 @@ from aioinformer.models import (
     networking_v1,
 )
 from aioinformer.resources import ObjectName, ObjectReference
+from aioinformer.webhooks import AdmissionRequest
 from aioinformer.workqueue import Cause, Parked
 
 
@@ -216,6 +218,83 @@ def declared(manager: Manager) -> None:
     assert_type(Controller("websites", WEBSITES, of_websites), Controller[Website])
     assert_type(Controller("plains", PLAIN, of_websites), Controller[Any])
     assert_type(Controller("pods", core_v1.PODS, lambda request: of_pods(request)), Controller[core_v1.Pod])
+
+
+class Prices:
+    """What a lifespan yields."""
+
+    async def refresh(self) -> int:
+        return 1
+
+
+@asynccontextmanager
+async def prices(manager: Manager) -> AsyncGenerator[Prices]:
+    print(manager.dry_run)
+    yield Prices()
+
+
+class Session:
+    """An async context manager that is no generator."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.manager = manager
+
+    async def __aenter__(self) -> Prices:
+        return Prices()
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+
+async def with_prices(request: Request[Website, Prices]) -> None:
+    assert_type(request.state, Prices)
+
+
+async def with_any_state(request: Request[Website]) -> None:
+    assert_type(request.state, Any)
+
+
+async def refresh(run: BackgroundRun[Prices]) -> None:
+    assert_type(await run.state.refresh(), int)
+    await run.client.core.v1.configmaps.create({"metadata": {"name": run.name}})
+
+
+async def sweep(run: BackgroundRun) -> None:
+    assert_type(run.state, Any)
+
+
+def of_program(manager: Manager) -> Manager:
+    return manager
+
+
+def lifespans() -> None:
+    manager = Manager("test", lifespan=prices)
+    assert_type(manager, Manager[Prices])
+    assert_type(Manager("test", lifespan=Session), Manager[Prices])
+    assert_type(Manager("test"), Manager[Any])
+    assert_type(of_program(manager), Manager[Any])
+    assert_type(manager.controller(WEBSITES)(with_prices), Controller[Website])
+    manager.controller(WEBSITES)(with_any_state)
+    manager.background(refresh)
+    manager.background(sweep, name="other", elected=True)
+    manager.background(elected=True, writes={core_v1.CONFIG_MAPS: ("create",)})(refresh)
+
+    @manager.background
+    async def decorated(run: BackgroundRun[Prices]) -> None:
+        print(run)
+
+    @manager.background()
+    async def called(run: BackgroundRun[Prices]) -> None:
+        print(run)
+
+    @manager.validate(WEBSITES)
+    async def check(request: AdmissionRequest[Website, Prices]) -> None:
+        assert_type(request.state, Prices)
+
+    @manager.default(WEBSITES)
+    async def fill(request: AdmissionRequest[Website]) -> Website:
+        return request.object
+
+    print(decorated, called, check, fill)
 
 
 def inputs(change: Change) -> None:

@@ -4,15 +4,28 @@ mypy and pyright refuse each line that ends in `# wrong`, and no other.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
 
 from aioinformer import Client, Condition, Resource
 from aioinformer.client import ResourceClient
-from aioinformer.controller import Controller, Manager, Owns, Request, Result, Watch, controller, set_status
+from aioinformer.controller import (
+    BackgroundRun,
+    Controller,
+    Manager,
+    Owns,
+    Request,
+    Result,
+    Watch,
+    controller,
+    set_status,
+)
 from aioinformer.controller.inputs import Primary
 from aioinformer.models import Object, ObjectMeta, apps_v1, core_v1, networking_v1
+from aioinformer.webhooks import AdmissionRequest
 
 
 class Website(msgspec.Struct, frozen=True):
@@ -193,6 +206,48 @@ async def requests(request: Request[Website], pods: Request[core_v1.Pod], untype
     if request.object:
         print(request.object.colour)  # wrong
     return websites
+
+
+@asynccontextmanager
+async def number(manager: Manager) -> AsyncIterator[int]:
+    yield 1
+
+
+@contextmanager
+def blocking(manager: Manager) -> Iterator[int]:
+    yield 1
+
+
+async def with_text(request: Request[Website, str]) -> None:
+    print(request.state.upper())
+    print(request.state + 1)  # wrong
+
+
+async def refresh(run: BackgroundRun[str]) -> None:
+    print(run.state.upper())
+    print(run.state + 1)  # wrong
+    print(run.key)  # wrong
+
+
+def plain(run: BackgroundRun) -> None:
+    print(run)
+
+
+def lifespans() -> None:
+    manager = Manager("test", lifespan=number)
+    manager.controller(WEBSITES)(with_text)  # wrong
+    manager.background(refresh)  # wrong
+    manager.background(elected=True)(refresh)  # wrong
+    manager.background(plain)  # wrong
+    manager.background(plain, leader=True)  # wrong
+    Manager("test", lifespan=blocking)  # wrong
+    Manager("test", lifespan=[number, number])  # wrong
+
+    @manager.validate(WEBSITES)  # wrong
+    async def check(request: AdmissionRequest[Website, str]) -> None:
+        print(request)
+
+    print(check)
 
 
 def conditions(text: str) -> None:

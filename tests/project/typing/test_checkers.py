@@ -113,4 +113,4 @@ def test_unannotated_request_is_accepted(reports: Reports) -> None:
     assert refused <= {"Function is missing a type annotation"}
     revealed = [re.sub(r"aioinformer(\.\w+)+\.", "", message) for _, _, message in reports["unannotated.py"]]
     assert any("Controller[Pod]" in each for each in revealed)
-    assert any("Request[Pod]" in each for each in revealed), "editors complete the parameter of a lambda"
+    assert any("Request[Pod, Any]" in each for each in revealed), "editors complete the parameter of a lambda"

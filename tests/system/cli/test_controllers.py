@@ -74,6 +74,41 @@ async def levels(request):
 ACCOUNT = "system:serviceaccount:ops:widgets"
 
 
+RESOURCES = """
+import asyncio
+import contextlib
+
+from aioinformer.controller import Manager
+from aioinformer.models import core_v1
+
+
+@contextlib.asynccontextmanager
+async def session(manager):
+    print("enters", flush=True)
+    yield "resource"
+    print("leaves", flush=True)
+
+
+manager = Manager("resources", lifespan=session)
+
+
+@manager.controller(core_v1.CONFIG_MAPS, writes={})
+async def maps(request):
+    pass
+
+
+@manager.background(writes={core_v1.SECRETS: ("delete",), core_v1.PODS: ("patch",)})
+async def sweep(run):
+    run.log.info("sweeps with %s", run.state)
+    await asyncio.Event().wait()
+
+
+@manager.background
+async def refresh(run):
+    pass
+"""
+
+
 @pytest.fixture
 async def secured() -> AsyncIterator[ApiServer]:
     async with ApiServer(authorization_mode="RBAC") as running:
@@ -85,6 +120,7 @@ async def secured() -> AsyncIterator[ApiServer]:
 def program(shell: Shell) -> None:
     (shell.home / "program.py").write_text(PROGRAM)
     (shell.home / "levels.py").write_text(LEVELS)
+    (shell.home / "resources.py").write_text(RESOURCES)
 
 
 def documents(lines: list[str]) -> list[dict[str, Any]]:
@@ -120,6 +156,33 @@ async def test_manifest_permits_what_inputs_and_writes_need(shell: Shell) -> Non
     kinds = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     assert [each["kind"] for each in documents(finished.lines)] == kinds
     assert rules(finished.lines, "Role") == {"leases": ["get", "watch", "update"]}
+
+
+@pytest.mark.behaviour("C-90", "C-150")
+async def test_check_has_the_writes_of_background_tasks_and_enters_nothing(shell: Shell, kubeconfig: Path) -> None:
+    finished = await shell.run("check", "resources:manager", "--kubeconfig", kubeconfig)
+
+    assert rules(finished.lines, "ClusterRole") == {
+        "configmaps": ["list", "watch"],
+        "events": ["create", "patch"],
+        "pods": ["get", "list", "patch"],
+        "pods/status": ["patch"],
+        "secrets": ["get", "list", "delete"],
+    }
+    assert "Background task refresh does not declare its writes; pass writes= to it" in finished.stderr
+    assert "enters" not in "".join(finished.lines)
+
+
+@pytest.mark.behaviour("C-150", "C-153")
+@pytest.mark.parametrize("option", ["", "--dry-run"])
+async def test_run_enters_the_lifespan_and_leaves_it(shell: Shell, kubeconfig: Path, option: str) -> None:
+    options = [option] if option else []
+    command = await shell.start("run", "resources:manager", "--kubeconfig", kubeconfig, *options)
+    await command.says("sweep: sweeps with resource")
+    finished = await command.finish(signal.SIGTERM)
+
+    assert (finished.code, finished.lines) == (0, ["enters", "leaves"])
+    assert "background task refresh has returned" in finished.stderr
 
 
 @pytest.mark.behaviour("C-90")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import asynccontextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller import Controller, LeaderElection, Manager, Request, Result
+from aioinformer.controller import BackgroundRun, Controller, LeaderElection, Manager, Request, Result
 from aioinformer.handlers import stalls
 from aioinformer.harness import Crash, HarnessFailure, NotConverged, Plan, explore, run
 from aioinformer.models import core_v1
@@ -15,7 +17,7 @@ from tests.system.harness import sample
 from tests.system.harness.sample import DEFINITION, Widgets, life, namesake, taken_name
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from aioinformer.harness import Harness
     from aioinformer.harness.exploring import Scenario
@@ -287,3 +289,58 @@ def test_faults_reveal_bugs(bug: type[Widgets], scenario: Scenario, wrong: str) 
 def test_first_run_reveals_bugs(bug: type[Widgets], scenario: Scenario, wrong: str) -> None:
     with pytest.raises(AssertionError, match=wrong):
         run(making(bug), scenario, objects=[DEFINITION])
+
+
+@pytest.mark.behaviour("C-150", "C-153")
+def test_each_process_has_a_lifespan_and_background_tasks() -> None:
+    story: list[str] = []
+
+    @asynccontextmanager
+    async def colours(manager: Manager) -> AsyncGenerator[str]:
+        story.append("enters")
+        yield "red"
+        story.append("leaves")
+
+    async def painting(request: Request[Any, str]) -> None:
+        await paint(request, request.state)
+
+    def make_manager(harness: Harness) -> Manager:
+        maps = [Controller("painting", MAPS, painting)]
+        manager = Manager("maps", maps, client=harness.transport, lifespan=colours)
+
+        @manager.background(elected=True)
+        async def reset(run: BackgroundRun[str]) -> None:
+            await asyncio.sleep(60)
+            story.append(f"resets {run.state}")
+            await run.client.core.v1.configmaps.patch("default/a", {"data": {"colour": "grey"}})
+
+        return manager
+
+    async def scenario(harness: Harness) -> None:
+        await one_map(harness)
+        await harness.wait_for(MAPS, "default/a", lambda obj: obj["data"]["colour"] == "red")
+        await harness.wait_for(MAPS, "default/a", lambda obj: obj["data"]["colour"] == "grey")
+        await harness.settle()
+        assert harness.objects(MAPS)[0]["data"] == {"colour": "red"}
+        assert story == ["enters", "resets red"]
+        await harness.restart()
+        assert story == ["enters", "resets red", "leaves"]
+
+    run(make_manager, scenario)
+    assert story[:3] == ["enters", "resets red", "leaves"]
+    assert story.count("enters") == story.count("leaves")
+
+
+@pytest.mark.behaviour("C-154")
+def test_background_task_that_fails_is_reported() -> None:
+    def make_manager(harness: Harness) -> Manager:
+        manager = Manager("maps", client=harness.transport)
+
+        @manager.background
+        async def reset(run: BackgroundRun) -> None:
+            raise OSError("no such colour")
+
+        return manager
+
+    with pytest.raises(NotConverged, match=r"background task reset fails: OSError at harness/test_harness.py:\d+"):
+        run(make_manager, one_map)

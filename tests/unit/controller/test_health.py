@@ -198,7 +198,16 @@ def informers(**changes: Any) -> Any:
     ],
 )
 def test_cache_that_does_not_follow_the_server_is_not_fresh(changes: dict[str, Any], reason: str) -> None:
-    whole: Any = {"running": True, "leader": None, "ring": None, "controllers": {}, "failed": {}, "webhooks": None}
+    whole: Any = {
+        "running": True,
+        "leader": None,
+        "ring": None,
+        "controllers": {},
+        "failed": {},
+        "lifespan": None,
+        "background": {},
+        "webhooks": None,
+    }
     whole["informers"] = informers(**changes)
     assert readiness(whole).checks["cache v1/configmaps"] == reason
 
@@ -239,6 +248,8 @@ def test_controller_that_has_failed_for_good_is_not_ready() -> None:
         "ring": None,
         "controllers": controllers,
         "failed": {"maps": "it crashed"},
+        "lifespan": None,
+        "background": {},
         "webhooks": None,
         "informers": None,
     }
