@@ -134,6 +134,7 @@ _METRICS: Final[dict[type, str]] = {
         controller_longest_failure_seconds gauge longest_failure The longest time without a success of a key that fails.
         controller_oldest_key_seconds gauge oldest The longest time for which a ready key waits for a worker.
         controller_self_caused_runs counter loops Runs that the writes of the runs before have caused.
+        controller_braked_keys gauge braked Keys that run every 1 to 30 s, because their own writes cause their runs.
         controller_own_writes gauge own_writes Keys with writes that the caches may not show yet.
         controller_own_write_wait_seconds histogram write_waits Durations for which keys wait for their own writes.
         controller_longest_own_write_wait_seconds gauge longest_write_wait The longest of these waits that lasts.

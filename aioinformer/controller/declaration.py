@@ -41,6 +41,7 @@ class ControllerOptions(TypedDict, Generic[Writes], total=False):
     workers: int
     timeout: float | None
     queue: QueueOptions | None
+    brake: bool
     writes: Writes | None
     elected: bool
     max_staleness: float | None
@@ -67,6 +68,8 @@ class Controller(Generic[T]):
         timeout: seconds for each attempt, after which it is cancelled and retried; None for no limit. An attempt that
             runs on for twice the timeout, and at least ten minutes, fails the liveness of the manager.
         queue: backoff, limits and fairness.
+        brake: whether runs of a key are 1 to 30 s apart once it is proven that its own writes cause them in a loop. A
+            change that the controller has not made itself ends that.
         writes: what the reconciler may write: resource -> verbs, such as "patch", or "status/patch" and "scale/patch"
             for a subresource alone. For the primary, "patch" and "update" include its status, for `set_status`.
             `aioinformer check` makes the roles of them. None: its writes are not checked.
@@ -104,6 +107,7 @@ class Controller(Generic[T]):
         workers: int = 4,
         timeout: float | None = None,
         queue: QueueOptions | None = None,
+        brake: bool = True,
         writes: Writes | None = None,
         # Operation
         elected: bool = True,
@@ -138,6 +142,9 @@ class Controller(Generic[T]):
         if queue is not None and not isinstance(queue, QueueOptions):
             raise UsageError(f"{where}: queue must be QueueOptions(…), not {queue!r}")
         self.queue = queue or QueueOptions()
+        if not isinstance(brake, bool):
+            raise OptionError(f"{where}: brake must be True or False, not {brake!r}")
+        self.brake = brake
         self.writes = checked_writes(writes, f"{where}: writes")
         if not isinstance(elected, bool):
             raise OptionError(f"{where}: elected must be True or False, not {elected!r}")

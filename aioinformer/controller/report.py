@@ -53,6 +53,7 @@ class ControllerSnapshot(TypedDict):
         undecodable: objects of the primary that cannot be decoded, and why; none if the controller has a handler for
             them.
         loops: how many runs have triggered themselves.
+        braked: keys whose runs are 1 to 30 s apart because their own writes cause them in a loop, and why.
         input_errors: inputs whose functions have raised, and how often.
         lost_changes: inputs for whose changes no keys were found in the end, and how many objects are concerned.
     """
@@ -74,6 +75,7 @@ class ControllerSnapshot(TypedDict):
     results: dict[str, int]
     undecodable: dict[str, str]
     loops: int
+    braked: dict[str, str]
     input_errors: dict[str, int]
     lost_changes: dict[str, int]
 

@@ -130,6 +130,7 @@ class ControllerStatistics(msgspec.Struct, frozen=True):
         failing: the keys whose last attempt did not succeed.
         oldest: for how long the oldest key that is ready has waited for a worker; 0 for none.
         loops: how many runs have triggered themselves.
+        braked: the keys whose runs are 1 to 30 s apart, because their own writes cause them in a loop.
         own_writes: keys with writes that the caches may not show yet.
         write_waits: durations for which keys have waited for their own writes.
         input_errors: exceptions of the functions of inputs, by input.
@@ -151,6 +152,7 @@ class ControllerStatistics(msgspec.Struct, frozen=True):
     failing: int
     oldest: float
     loops: int
+    braked: int
     own_writes: int
     write_waits: Durations
     input_errors: Mapping[str, int]

@@ -245,7 +245,13 @@ def _of_controller(report: Mapping[str, Any], name: str, found: Mapping[str, Any
         also = f", and {others:,} other{'s' if others > 1 else ''} do so" if others else ""
         text = f"Controller {name} triggers itself: {first['key']} ran {times}, each time after its own write{also}"
         remedy = "write only what differs, or filter the change with `when=`"
-        yield _problem(WARNING, f"{text}; {first['fields']}", remedy, "loop", **who, key=first["key"])
+        if braked := found["braked_keys"]:
+            also = f"{_keys(braked, 'runs', 'run')} after 1 to 30 s only, because the loop is proven"
+            remedy = f"{remedy}; a change of anybody else runs the key at once"
+        else:
+            also = ""
+        text = "; ".join(filter(None, (text, first["fields"], also)))
+        yield _problem(WARNING, text, remedy, "loop", **who, key=first["key"])
     for each, lost in found["lost_changes"].items():
         changes = f"Changes of {lost:,} objects are" if lost > 1 else "The change of an object is"
         last = f"; {'the last one is ' if lost > 1 else ''}{found['lost_keys'].get(each, 'unknown')}"

@@ -184,9 +184,9 @@ def _controller(active: ActiveController, snapshot: dict[str, Any]) -> dict[str,
     queued, undecodable = active.queue.snapshot(None), snapshot["undecodable"]
     snapshot["failures"] = _failures(queued)
     snapshot["parks"] = _parks(queued, undecodable)
-    for name in ("parked", "waiting", "undecodable", "settling"):
+    for name in ("parked", "waiting", "undecodable", "settling", "braked"):
         snapshot[f"{name}_keys"] = len(snapshot[name])
-    for name in ("parked", "waiting", "undecodable"):
+    for name in ("parked", "waiting", "undecodable", "braked"):
         snapshot[name] = dict(islice(snapshot[name].items(), KEYS))
     snapshot["settling"] = snapshot["settling"][:KEYS]
     snapshot["oldest"] = {}

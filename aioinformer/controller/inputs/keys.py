@@ -42,6 +42,16 @@ def uid_of(obj: Any) -> str:
         return ""
 
 
+def version_of(obj: Any) -> str:
+    """Return the resourceVersion of an object of any form; "" if it has none."""
+    if isinstance(obj, View):
+        return obj._record.resource_version
+    try:
+        return metadata_field(metadata_of(obj), "resource_version", "resourceVersion") or ""
+    except KeyFuncError:
+        return ""
+
+
 def keys_in(
     result: Any, resource: Resource[Any] | None, namespace: str, source: str, *, several: bool = True
 ) -> Iterator[ObjectName]:

@@ -231,8 +231,8 @@ class _Handler(msgspec.Struct):
         cause = Cause(change.trigger, self.changed, str(key))
         priority = LOW_PRIORITY if change.trigger in ("initial", "resync") else NORMAL_PRIORITY
         for found in self.input.keys(key, states or (change.old, change.new), self.primary, self.failing):
-            if self.loops is not None and change.trigger == "updated":
-                self.loops.saw(found, self.input.resource, key, change.old, change.new)
+            if self.loops is not None and self.loops.followed:
+                self.loops.saw(found, self.input.resource, key, change)
             self.enqueue(found, cause, priority)
         if self.failing:
             self._retry(key, change, attempt)

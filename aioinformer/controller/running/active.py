@@ -87,7 +87,7 @@ class ActiveController:
         self.name = controller.name
         queue = partial(RequestQueue, controller.name, controller.queue, metrics=services.settings.metrics)
         self.queue = queue() if earlier is None else earlier.hand_over(queue)
-        self.loops = LoopDetector(controller.name)
+        self.loops = LoopDetector(controller.name, brake=controller.brake)
         self.inputs = Inputs(controller, services.informers, self._add, self.loops)
         self.results: Counter[str] = Counter()
         self.synced = Latch()
@@ -107,6 +107,7 @@ class ActiveController:
         permits = Permits(self.inputs, staleness, services.unanswered, self.share)
         self._requests = Requests(controller, self.name, self.inputs, own, services, permits.of, staleness)
         self.own = own
+        own.on_write = self.loops.wrote if controller.brake else None
         self._errors = RepeatedErrors(_log)
         self.gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
         self._stalls = Stalls(controller.name, _log)
@@ -140,7 +141,11 @@ class ActiveController:
         if self.share is not None and not self.share.admits(key):
             return
         if self.permitted:
-            self.queue.add(key, cause, priority=priority)
+            if self.loops.braked and key in self.loops.braked:
+                after = self.loops.pause(key, cause, loop_time(), running=self.queue.runs(key))
+                self.queue.add(key, cause, priority=priority, after=after)
+            else:
+                self.queue.add(key, cause, priority=priority)
         else:
             self._add_as_standby(key, cause, priority)
 
@@ -185,6 +190,7 @@ class ActiveController:
         In a new term, it begins once its caches have all that the server has now: the last writes of the former leader.
         """
         # If it led before, another process has led meanwhile, and has done some of the work that this one had planned.
+        self.loops.clear()
         self.queue.take_over(self.inputs.keys() if self._was_permitted else (), self._services.seen_by_leader())
         self._was_permitted = self.permitted = True
         self._term = term
@@ -348,7 +354,8 @@ class ActiveController:
     def _conclude(self, attempt: Attempt, now: float, name: str, outcome: Outcome) -> None:
         run = attempt.run
         self.results[name] += 1
-        self.loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
+        if self.loops.ran(run.key, run.causes, now, wrote=attempt.wrote):
+            self.queue.hasten(run.key)
         if self.recent_runs is not None:
             self.recent_runs.append((self.name, run.key, now, run.started, name))
         if not self._closing and self.gate.is_closed(run.key):

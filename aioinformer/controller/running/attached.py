@@ -287,7 +287,9 @@ class Inputs:
             return  # what is on its way into the cache runs its key by itself
         cause = Cause("updated", self._controller.resource.group_resource, key)
         priority = NORMAL_PRIORITY if self.primary.has_synced() else LOW_PRIORITY
-        self._add(split_meta_namespace_key(key), cause, priority)
+        name = split_meta_namespace_key(key)
+        self._loops.saw_other(name)
+        self._add(name, cause, priority)
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
         if self.includes(key):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.metrics.counters import RUN_BOUNDS
 from aioinformer.metrics.statistics import ControllerStatistics
+from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
     from aioinformer.controller.report import ControllerSnapshot
@@ -44,6 +45,7 @@ def snapshot(active: ActiveController) -> ControllerSnapshot:
         if active.controller.undecodable_handler
         else {key: reason for key, (reason, _) in active.inputs.undecodable.copy().items()},
         "loops": active.loops.detected,
+        "braked": active.loops.braked_at(now.time),
         "input_errors": {name: count for name, count in active.inputs.counts("errors").items() if count},
         "lost_changes": {name: count for name, count in active.inputs.counts("lost").items() if count},
     }
@@ -66,6 +68,7 @@ def statistics(active: ActiveController) -> ControllerStatistics:
         failing=failing,
         oldest=oldest,
         loops=active.loops.detected,
+        braked=len(active.loops.braked_at(loop_time())),
         own_writes=len(active.own),
         write_waits=active.gate.waits.snapshot(),
         input_errors=active.inputs.counts("errors"),

@@ -74,6 +74,7 @@ class OwnWrites:
 
     Attributes:
         policy: as given.
+        on_write: called with the key, the target and the metadata in the answer of each write; None for no call.
         recorded: the writes that the caches may not show yet, by key; usually, those of few keys.
     """
 
@@ -92,6 +93,7 @@ class OwnWrites:
         self._inputs = inputs
         self._timeout = timeout
         self._reading = asyncio.Semaphore(_READS)
+        self.on_write: Callable[[ObjectName, Target, Metadata], object] | None = None
         self.recorded: OrderedDict[ObjectName, Writes] = OrderedDict()
 
     def take_over(self, earlier: OwnWrites) -> None:
@@ -264,7 +266,9 @@ class OwnWrites:
         writes = self.recorded.setdefault(key, Writes())
         writes.flights.pop(flight, None)
         if answer:
-            self._record(writes, flight, answer)
+            metadata = self._record(writes, flight, answer)
+            if self.on_write is not None:
+                self.on_write(key, flight.target, metadata)
         elif missing:
             self._gone(writes, flight, flight.uid)
         elif unknown:
@@ -277,7 +281,8 @@ class OwnWrites:
                 if self.pending(other):
                     self.recorded.move_to_end(other)
 
-    def _record(self, writes: Writes, flight: Flight, answer: bytes) -> None:
+    def _record(self, writes: Writes, flight: Flight, answer: bytes) -> Metadata:
+        """Await what the answer says, and return the metadata in it."""
         target, document = flight.target, read(answer)
         informers, metadata = self._inputs(target.group, target.plural), document.metadata
         foreign = bool(target.subresource) and document.kind not in {each.resource.kind for each in informers}
@@ -293,6 +298,7 @@ class OwnWrites:
             write = Write(metadata.key, metadata.uid, metadata.resource_version)
             gone = metadata.ended or (target.verb == "delete" and not metadata.deletion_timestamp)
             writes.wait_for(target, write, obj, informers, gone=gone)
+        return metadata
 
     def _gone(self, writes: Writes, flight: Flight, uid: str) -> None:
         target = flight.target

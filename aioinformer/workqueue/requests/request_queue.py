@@ -316,6 +316,16 @@ class RequestQueue:
         counts = len(schedule.lanes), schedule.delayed, len(self._gone)
         return QueueSnapshot(loop_time(), *counts, running, self.parked(), failing, len(known))
 
+    def hasten(self, key: ObjectName) -> None:
+        """Let the request of a key start as soon as one that is added now, if there is one."""
+        _, entry = self._schedule.state(key)
+        if entry is not None and entry.causes:
+            self.add(key, entry.causes[0], priority=entry.priority)
+
+    def runs(self, key: ObjectName) -> bool:
+        """Return whether a run of a key is not finished."""
+        return key in self._schedule.running
+
     def key(self, key: ObjectName) -> KeySnapshot:
         """Return the state of a key."""
         schedule = self._schedule

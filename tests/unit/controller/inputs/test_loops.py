@@ -11,8 +11,9 @@ import msgspec
 import pydantic
 import pytest
 
-from aioinformer.controller.inputs import LoopDetector, Primary
+from aioinformer.controller.inputs import LoopDetector, Primary, loops
 from aioinformer.controller.inputs.content import differing_fields
+from aioinformer.controller.inputs.predicates import Change
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
@@ -34,7 +35,7 @@ def flap(detector: LoopDetector, state: Callable[[int], Any], resource: Resource
     """Run a key 10 times, each time after a change from one state to the next."""
     for number in range(10):
         detector.ran(WEB, [UPDATED], float(number), wrote=True)
-        detector.saw(WEB, resource, WEB, state(number), state(number + 1))
+        detector.saw(WEB, resource, WEB, Change("updated", state(number), state(number + 1)))
 
 
 @pytest.mark.behaviour("C-35")
@@ -103,7 +104,7 @@ def run(
     for number in range(times):
         detector.ran(key, [cause], begin + number * step, wrote=wrote)
         old, new = (widget(spec={"size": 2 + (number + at) % 2}) for at in (0, 1))
-        detector.saw(key, WIDGETS, key, old, new)
+        detector.saw(key, WIDGETS, key, Change("updated", old, new))
 
 
 @pytest.mark.behaviour("C-35")
@@ -173,24 +174,25 @@ class State:
 def test_fields_are_compared_for_hot_keys_only() -> None:
     detector = LoopDetector("widgets")
     for number in range(10):
-        detector.saw(WEB, WIDGETS, WEB, State(), State())
+        detector.saw(WEB, WIDGETS, WEB, Change("updated", State(), State()))
         assert bool(State.read) == (number >= 5), number
         detector.ran(WEB, [UPDATED], float(number), wrote=True)
 
 
 @pytest.mark.behaviour("C-35")
-def test_memory_is_bounded() -> None:
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_HOT", 32)
     detector = LoopDetector("widgets", keys=100)
     for number in range(1000):
         run(detector, 6, key=ObjectName("shop", f"web-{number}"), begin=number / 100, step=0.001)
     assert len(detector._streaks) <= 100
-    assert len(detector._hot) <= 32
+    assert len(detector.followed) <= 32
     detector.ran(WEB, [UPDATED], 200.0, wrote=True)
     detector.ran(WEB, [UPDATED], 201.0, wrote=False)
     for number in range(200):
         detector.ran(ObjectName("shop", "other"), [UPDATED], 202.0 + number, wrote=True)
     assert len(detector._streaks) == 1
-    assert not detector._hot or list(detector._hot) == [ObjectName("shop", "other")]
+    assert not detector.followed or list(detector.followed) == [ObjectName("shop", "other")]
 
 
 def test_differing_fields_are_limited_and_typed() -> None:
