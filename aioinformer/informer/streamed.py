@@ -92,8 +92,7 @@ class StreamedInformer(ObservedInformer[T]):
         if selection.namespaces is not None and not self.resource.namespaced:
             raise UsageError(f"namespace: {self.resource.gvr} is cluster-scoped; leave it out")
         maker = view_maker(view, self.resource)
-        key = "value", view
-        return Changes(partial(self.enter_hub, key, maker), partial(self.leave_hub, key), selection, after)
+        return Changes(partial(self.enter_hub, ("value", view), maker), self.leave_hub, selection, after)
 
     def enter_hub(self, key: Hashable, maker: ViewMaker) -> Hub:
         """Return the hub of a view for one more reader, which must call `leave_hub` at its end.
@@ -116,10 +115,10 @@ class StreamedInformer(ObservedInformer[T]):
             key, lambda: Hub(self, self._indexer.store, self._objects.to_view, maker, self._stalls.timed)
         )
 
-    def leave_hub(self, key: Hashable) -> None:
+    def leave_hub(self, hub: Hub) -> None:
         """Count one reader less of a hub."""
         if self._hubs is not None:
-            self._hubs.leave(key)
+            self._hubs.leave(hub)
 
     def _wake_readers(self) -> None:
         if self._hubs is not None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import cache
 from os import urandom
-from typing import Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import msgspec
 
@@ -115,6 +115,9 @@ class Reader:
         return None
 
 
+_NOTHING: Final[Iterator[Any]] = iter(())
+
+
 @cache
 def secret() -> bytes:
     """Return the secret that signs the cursors of this process."""
@@ -133,20 +136,24 @@ class Changes(Generic[V]):
     informer stops.
     """
 
-    def __init__(self, enter: Callable[[], Hub], leave: Callable[[], None], selection: Selection, after: str) -> None:
-        self._enter = enter
+    __slots__ = ("_after", "_binding", "_enter", "_leave", "_reader", "_ready", "_selection")
+
+    def __init__(
+        self, enter: Callable[[], Hub], leave: Callable[[Hub], None], selection: Selection, after: str
+    ) -> None:
+        self._enter: Callable[[], Hub] | None = enter
         self._leave = leave
         self._selection = selection
         self._after = after
         self._binding = binding_of(secret(), "changes", selection.text)
         self._reader: Reader | None = None
-        self._ready: Iterator[StreamChange[V]] = iter(())
-        self._left = False
+        self._ready: Iterator[StreamChange[V]] = _NOTHING
 
     async def __aenter__(self) -> Self:
-        if self._reader is not None or self._left:
+        if self._enter is None:
             raise UsageError("changes can be entered once; call informer.changes() again")
         self._reader = Reader(self._enter(), self._selection)
+        self._enter = None
         if self._after:
             places = read_cursor(self._binding, self._after, 1)
             place = places[0] if places else Place(b"", Position(0, 0))
@@ -155,10 +162,9 @@ class Changes(Generic[V]):
 
     async def __aexit__(self, *_: object) -> None:
         if self._reader is not None:
+            self._leave(self._reader.hub)
             self._reader = None
-            self._left = True
-            self._ready = iter(())
-            self._leave()
+            self._ready = _NOTHING
 
     def __aiter__(self) -> Self:
         if self._reader is None:
@@ -167,6 +173,7 @@ class Changes(Generic[V]):
 
     async def __anext__(self) -> StreamChange[V]:
         while (change := next(self._ready, None)) is None:
+            self._ready = _NOTHING
             reader = self._reader
             if reader is None:
                 raise StopAsyncIteration
@@ -178,7 +185,12 @@ class Changes(Generic[V]):
             elif reader.hub.ended:
                 raise StopAsyncIteration
             else:
-                await wait_for_change((reader,))
+                waiter = asyncio.get_running_loop().create_future()
+                reader.hub.add_waiter(waiter, reader.synced)
+                try:
+                    await waiter  # not in a coroutine of its own, whose frame would be the largest part of a reader
+                finally:
+                    reader.hub.remove_waiter(waiter)
         return change
 
     def _changes(self, reader: Reader, step: Step) -> Iterator[StreamChange[V]]:
@@ -194,15 +206,3 @@ class Changes(Generic[V]):
 
     def _cursor(self, hub: Hub, position: Position) -> str:
         return write_cursor(self._binding, [Place(hub.epoch, position)])
-
-
-async def wait_for_change(readers: tuple[Reader, ...]) -> None:
-    """Wait until a hub of these readers has something new, or may be complete."""
-    waiter = asyncio.get_running_loop().create_future()
-    for reader in readers:
-        reader.hub.add_waiter(waiter, reader.synced)
-    try:
-        await waiter
-    finally:
-        for reader in readers:
-            reader.hub.remove_waiter(waiter)

@@ -13,7 +13,7 @@ future while it waits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from operator import attrgetter
 from os import urandom
 from time import perf_counter
@@ -40,6 +40,8 @@ _log = get_logger("aioinformer.streams")
 LIMIT: Final = 4 << 20
 #: Seconds of views in one step of the event loop.
 _SLICE: Final = 0.002
+#: Seconds for which changes are collected after readers were woken, for each of them: it is about what a reader costs.
+_PAUSE: Final = 25e-6
 #: So many changes, at most, are in one part of the log that is delivered.
 _BATCH: Final = 256
 
@@ -82,6 +84,7 @@ class Hub:
         timed: wraps the function of the views: it reports calls that block the event loop.
 
     Attributes:
+        key: of the view, among the hubs of the informer.
         log: the changes.
         epoch: identifies the log: positions of another one mean nothing here.
         readers: the number of readers.
@@ -97,6 +100,7 @@ class Hub:
         maker: ViewMaker,
         timed: Timed = untimed,
     ) -> None:
+        self.key: Hashable = None
         self.log = ChangeLog(LIMIT)
         self.epoch = urandom(8)
         self.readers = 0
@@ -113,6 +117,8 @@ class Hub:
         self._errors = RepeatedErrors(_log)
         self._waiters: set[asyncio.Future[None]] = set()
         self._sync_awaited = False
+        #: Until then, changes are collected: so many readers were woken.
+        self._pause_ends = 0.0
         self._pending: dict[str, None] = {}
         self._begun: Iterator[str] | None = None
         self._next: asyncio.Handle | None = None
@@ -166,7 +172,7 @@ class Hub:
     def make_views(self) -> None:
         """Make the views of changed objects, if that has not begun yet."""
         if self._next is None and (self._pending or self._begun is not None):
-            self._next = self._loop.call_soon(self._settle)
+            self._next = self._loop.call_at(self._pause_ends, self._settle)
 
     def add_waiter(self, waiter: asyncio.Future[None], synced: bool) -> None:
         """Wake a reader when the log has changed, and unless it has synced, when the log is settled."""
@@ -214,10 +220,11 @@ class Hub:
                 return
         self._begun = None
         self.behind = False
-        self.make_views()
         if self.log.sequence != self._shown or (self._sync_awaited and self.settled()):
             self._shown = self.log.sequence
+            self._pause_ends = self._loop.time() + _PAUSE * len(self._waiters)
             self.wake()
+        self.make_views()
 
     def _update(self, key: str) -> None:
         record = self._store.item(key)

@@ -35,6 +35,7 @@ class Hubs:
         hub = self._hubs.get(key)
         if hub is None:
             hub = self._hubs[key] = make()
+            hub.key = key
         timer = self._idle.pop(key, None)
         if timer is not None:
             timer.cancel()
@@ -42,13 +43,11 @@ class Hubs:
         hub.readers += 1
         return hub
 
-    def leave(self, key: Hashable) -> None:
-        """Count one reader less of the hub with this key."""
-        hub = self._hubs.get(key)
-        if hub is None:  # the informer has stopped
-            return
+    def leave(self, hub: Hub) -> None:
+        """Count one reader less of a hub."""
         hub.readers -= 1
-        if hub.readers == 0:
+        key = hub.key
+        if hub.readers == 0 and self._hubs.get(key) is hub:  # otherwise, the informer has stopped
             self._idle[key] = asyncio.get_running_loop().call_later(LINGER, self._close, key)
             if len(self._idle) > _KEPT:
                 self._close(next(iter(self._idle)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -69,6 +70,7 @@ def view_maker(view: Callable[..., Any] | None, resource: Resource[Any]) -> View
     return ViewMaker(lambda record, obj: function(obj), function_name(view), None)
 
 
+@lru_cache(maxsize=64)  # each reader asks for it
 def _class_view(view: type[Any], resource: Resource[Any]) -> ViewMaker:
     fields = _fields_of(view)
     _check_fields(view, fields, resource)

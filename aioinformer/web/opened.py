@@ -13,14 +13,15 @@ from random import uniform
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from aioinformer.authorization.users import User
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import Resource
 from aioinformer.resources.selectors import LabelSelector
 from aioinformer.streams.changes import Reader
 from aioinformer.streams.cursors import Place, write_cursor
-from aioinformer.streams.hub import Hub
 from aioinformer.streams.log import Changed
 from aioinformer.streams.selection import Selection, selected
+from aioinformer.streams.views import ViewMaker
 from aioinformer.web import frames
 
 _log = get_logger("aioinformer.web")
@@ -36,6 +37,7 @@ _LIFETIME: Final = (300.0, 600.0)
 _RETRY: Final = (1.0, 5.0)
 #: So many deletions of objects that a user may not see any more are sent at once.
 _LEAVING: Final = 256
+_NOTHING: Final[Iterator[bytes]] = iter(())
 
 
 class StreamRequest(NamedTuple):
@@ -78,8 +80,8 @@ class Feed:
         resource: as given.
         requested: the namespaces that the client asked for; () for all, and for cluster-scoped resources.
         selector: of labels.
-        hub: of the resource and its view.
-        leave: leaves the hub.
+        informer: of the resource.
+        key, maker: of the view, see `SharedIndexInformer.enter_hub`.
 
     Attributes:
         resource, requested: as given.
@@ -87,25 +89,26 @@ class Feed:
         visible: which of the requested namespaces the user may see; None for all.
     """
 
-    __slots__ = ("_leave", "reader", "requested", "resource", "visible")
+    __slots__ = ("_informer", "reader", "requested", "resource", "visible")
 
     def __init__(
         self,
         resource: Resource[Any],
         requested: tuple[str, ...],
         selector: LabelSelector,
-        hub: Hub,
-        leave: Callable[[], None],
+        informer: SharedIndexInformer[Any],
+        key: Hashable,
+        maker: ViewMaker,
     ) -> None:
         self.resource = resource
         self.visible: frozenset[str] | None = None
         self.requested = requested
-        self._leave = leave
-        self.reader = Reader(hub, selected(frozenset(requested) or None, selector))
+        self._informer = informer
+        self.reader = Reader(informer.enter_hub(key, maker), selected(frozenset(requested) or None, selector))
 
     def close(self) -> None:
         """Leave the hub."""
-        self._leave()
+        self._informer.leave_hub(self.reader.hub)
 
     def place(self) -> Place | None:
         """Return where the feed is; None if it has not begun."""
@@ -165,6 +168,7 @@ class Opened:
         binding: signs its cursors.
         feeds: its resources.
         abort: aborts the connection.
+        is_closing: returns whether the client has gone.
 
     Attributes:
         headers: of the response, whose status is 200.
@@ -181,6 +185,7 @@ class Opened:
         "_feeds",
         "_first",
         "_heartbeat",
+        "_is_closing",
         "_rights",
         "_synced",
         "_task",
@@ -199,6 +204,7 @@ class Opened:
         binding: bytes,
         feeds: Sequence[Feed],
         abort: Callable[[], object] | None,
+        is_closing: Callable[[], bool] | None,
     ) -> None:
         now = asyncio.get_running_loop().time()
         self._core = core
@@ -207,6 +213,7 @@ class Opened:
         self._binding = binding
         self._feeds = tuple(feeds)
         self._abort = abort
+        self._is_closing = is_closing
         self._closed = False
         self._ended = False
         self._synced = False
@@ -232,8 +239,9 @@ class Opened:
             if now >= self._rights:
                 await self._look_at_rights()
                 self._rights = loop.time() + self._core.rights_period
-            chunk = next(self._first, None)
+            chunk = None if self._first is _NOTHING else next(self._first, None)
             if chunk is None:
+                self._first = _NOTHING
                 chunk = self._events()
             if not chunk and now >= self._heartbeat:
                 chunk = frames.HEARTBEAT
@@ -242,7 +250,11 @@ class Opened:
                 self._written = now
                 return chunk
             if chunk is None:
-                await self._wait()
+                waiter = self._listen()
+                try:
+                    await waiter  # not in a coroutine of its own, whose frame would be the largest part of a stream
+                finally:
+                    self._listen_no_more(waiter)
             else:
                 await asyncio.sleep(0)  # a long part of a log without anything for this stream
         raise StopAsyncIteration
@@ -284,7 +296,9 @@ class Opened:
     def look(self, now: float) -> None:
         """Wake the stream if something is due; cut it off if the client takes nothing."""
         if self._waiter is not None:
-            if now >= min(self._heartbeat, self._rights, self._ends):
+            if self._is_closing is not None and self._is_closing():
+                self.end()
+            elif now >= min(self._heartbeat, self._rights, self._ends):
                 self._ended = self._ended or now >= self._ends
                 self._wake()
         elif self._written is not None:
@@ -308,17 +322,17 @@ class Opened:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def _wait(self) -> None:
+    def _listen(self) -> asyncio.Future[None]:
+        """Return a future that ends when there may be something to send, or something is due."""
         waiter = self._waiter = asyncio.get_running_loop().create_future()
-        hubs = [(feed.reader.hub, feed.reader.synced) for feed in self._feeds]
-        for hub, synced in hubs:
-            hub.add_waiter(waiter, synced)
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-            for hub, _ in hubs:
-                hub.remove_waiter(waiter)
+        for feed in self._feeds:
+            feed.reader.hub.add_waiter(waiter, feed.reader.synced)
+        return waiter
+
+    def _listen_no_more(self, waiter: asyncio.Future[None]) -> None:
+        self._waiter = None
+        for feed in self._feeds:
+            feed.reader.hub.remove_waiter(waiter)
 
     def _events(self) -> bytes | None:
         """Return the next events; b"" for none in this part of the logs, and None if there is nothing to read."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.authorization.users import NAMESPACES_AT_MOST, User, Who, permitted
@@ -85,7 +84,7 @@ class StreamCore:
                 raise UsageError(f"stream: {resource} is not among the resources of {informers!r}; pass it there, too")
         self._informers = informers
         self._makers = {resource: frames.event_maker(view, resource) for resource, view in views.items()}
-        self._views = dict(views)
+        self._keys: dict[Resource[Any], Hashable] = {resource: ("events", view) for resource, view in views.items()}
         self._who = who
         self._per_user = per_user
         self._most = most
@@ -117,6 +116,7 @@ class StreamCore:
         peer: str | None,
         *,
         abort: Callable[[], object] | None = None,
+        is_closing: Callable[[], bool] | None = None,
     ) -> Opened | Problem:
         """Return the stream that a request asks for, or the answer that says why there is none.
 
@@ -125,6 +125,8 @@ class StreamCore:
             query: the parameters: `namespace` and `resource`, which may be repeated, `selector`, and `after`, a cursor.
             peer: the address of the other end of the connection, None if it is not known.
             abort: aborts the connection: called if the client takes nothing for too long.
+            is_closing: returns whether the client has gone. Without it, and if the adapter is not cancelled then, a
+                stream is open until something is sent.
         """
         try:
             user = await self._who.authenticate(headers, peer)
@@ -134,16 +136,14 @@ class StreamCore:
         except AioinformerError as error:
             return problem(error)
         try:
-            return await self._opened(user, account, request, abort)
+            return await self._opened(user, account, request, abort, is_closing)
         except BaseException as error:
             self._leave(account)
             if isinstance(error, AioinformerError):
                 return problem(error)
             raise
 
-    async def _opened(
-        self, user: User, account: Hashable, request: StreamRequest, abort: Callable[[], object] | None
-    ) -> Opened:
+    async def _opened(self, user: User, account: Hashable, request: StreamRequest, *connection: Any) -> Opened:
         binding = self._binding(user, request)
         places = read_cursor(binding, request.after, len(request.resources))
         visible = []
@@ -156,7 +156,7 @@ class StreamCore:
         try:
             for resource in request.resources:
                 feeds.append(self._feed(resource, request))
-            stream = Opened(self, user, account, binding, feeds, abort)
+            stream = Opened(self, user, account, binding, feeds, *connection)
         except BaseException:
             for feed in feeds:
                 feed.close()
@@ -171,11 +171,9 @@ class StreamCore:
         return stream
 
     def _feed(self, resource: Resource[Any], request: StreamRequest) -> Feed:
-        informer = self._informers.informer(resource)
-        key = "events", self._views[resource]
-        hub = informer.enter_hub(key, self._makers[resource])
         namespaces = request.namespaces if resource.namespaced else ()
-        return Feed(resource, namespaces, request.selector, hub, partial(informer.leave_hub, key))
+        informer = self._informers.informer(resource)
+        return Feed(resource, namespaces, request.selector, informer, self._keys[resource], self._makers[resource])
 
     def _request(self, headers: Mapping[str, str], query: Sequence[tuple[str, str]]) -> StreamRequest:
         """Return what a request asks for.

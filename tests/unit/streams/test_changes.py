@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import logging
+import tracemalloc
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -360,3 +363,38 @@ async def test_model_without_metadata_is_followed() -> None:
         assert await take(changes, 1) == ["put a Failed"]
         pods.delete("a")
         assert await take(changes, 1) == ["delete a"]
+
+
+async def test_idle_reader_takes_two_kib_at_most() -> None:
+    count = 1000
+
+    async def read(informer: SharedIndexInformer[Any]) -> None:
+        async with informer.changes() as changes:
+            async for _ in changes:
+                pass
+
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async with SharedIndexInformer(Collection("a")) as informer, informer.changes() as first:
+        await take(first, 2)
+        running = len(asyncio.all_tasks())
+        taken = []
+        tasks: list[asyncio.Task[None]] = []
+        tracemalloc.start()
+        try:
+            for make in (wait, partial(read, informer)):
+                gc.collect()
+                before = tracemalloc.get_traced_memory()[0]
+                tasks += [asyncio.create_task(make(), name="reader") for _ in range(count)]
+                await asyncio.sleep(0.1)
+                gc.collect()
+                taken.append(tracemalloc.get_traced_memory()[0] - before)
+        finally:
+            tracemalloc.stop()
+        assert len(asyncio.all_tasks()) == running + 2 * count  # no task of a reader's own
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    print((taken[1] - taken[0]) / count)
+    assert (taken[1] - taken[0]) / count <= 2048

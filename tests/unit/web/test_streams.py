@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import logging
+import tracemalloc
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -468,3 +470,52 @@ async def test_error_while_a_stream_opens_leaves_no_reader_behind() -> None:
         assert core.open_streams == 0
         await asyncio.sleep(61)
         assert not informer.observers
+
+
+async def test_idle_reader_takes_two_kib_at_most() -> None:
+    count = 1000
+    pods = Collection("a")
+    async with Service(pods=pods) as service:
+        core = service.core(per_user=2 * count)
+        chunks: list[bytes] = []
+
+        async def send(stream: Opened) -> None:
+            async for chunk in stream:
+                chunks.append(chunk)
+
+        async def wait(future: asyncio.Future[None]) -> None:
+            await future
+
+        async def memory_of(make: Any) -> tuple[int, list[asyncio.Task[None]]]:
+            gc.collect()
+            before = tracemalloc.get_traced_memory()[0]
+            tasks = [asyncio.create_task(await make(), name="adapter") for _ in range(count)]
+            await asyncio.sleep(0.1)
+            chunks.clear()
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0] - before, tasks
+
+        async def idle() -> Any:
+            return wait(asyncio.get_running_loop().create_future())
+
+        async def reader() -> Any:
+            return send(await opened(core))
+
+        first = asyncio.create_task(await reader(), name="adapter")  # it pays for what all share
+        await asyncio.sleep(0.1)
+        running = len(asyncio.all_tasks())
+        tracemalloc.start()
+        try:
+            of_responses, waiting = await memory_of(idle)
+            of_readers, reading = await memory_of(reader)
+        finally:
+            tracemalloc.stop()
+        assert len(asyncio.all_tasks()) == running + 2 * count  # no task of a reader's own
+        pods.put("a")
+        await asyncio.sleep(0.1)
+        assert len(chunks) == count + 1
+        core.end_streams()
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait([*waiting, *reading, first])
+    assert (of_readers - of_responses) / count <= 2048
