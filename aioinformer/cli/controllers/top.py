@@ -39,8 +39,9 @@ _KEYS: Final = {b"\x1b[A": "up", b"k": "up", b"\x1b[B": "down", b"j": "down", b"
 
 
 class Screen(msgspec.Struct):
-    """What the terminal shows, and what was chosen with keys."""
+    """What the terminal shows, and what was chosen with keys. `address` is that of the page."""
 
+    address: str = ""
     report: dict[str, Any] = {}
     lost: str = ""
     shown: str = ""
@@ -85,11 +86,13 @@ class Screen(msgspec.Struct):
         if self.lost:
             yield self.lost
             return
-        yield f"{report['manager']} {'runs' if report['running'] else 'does not run'}, {_wrong(report)}"
+        state = "does not run" if not report["running"] else "is a standby" if report["standby"] else "runs"
+        yield f"{report['manager']} {state}, {_wrong(report)}"
         if report["standby"]:
             yield report["standby"]
         for each in report["problems"]:
-            yield f"{each['severity']}: {each['text']} {each['remedy']} See docs/troubleshooting.md#{each['see']}."
+            see = f"{report['docs'] or f'{self.address}troubleshooting'}#{each['see']}"
+            yield f"{each['severity']}: {each['text']} {each['remedy']} See {see}"
         for name, each in report["controllers"].items():
             yield f"controller {name}: {_counts(each)}"
 
@@ -190,7 +193,7 @@ class TopProgram(Program):
         self._seconds = seconds
         self._write = write
         self._live = live
-        self._screen = Screen()
+        self._screen = Screen(address=self._base)
         self._view: Live | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loading: asyncio.Task[None] | None = None

@@ -66,7 +66,7 @@ async def test_top_prints_lines_without_a_terminal(shell: Shell, address: str) -
     first, problem, controller = done.lines[:3]
     assert first == "shop runs, 1 problem"
     assert problem.startswith("error: 2 keys are parked in maps; default/")
-    assert problem.endswith("See docs/troubleshooting.md#parked.")
+    assert problem.endswith(f"See {address}troubleshooting#parked")
     assert "\x1b" not in problem
     assert controller.startswith(
         "controller maps: working, 0/4 running, 0 ready, 0 delayed, 0 failing, 2 parked, 0 waiting;"
@@ -211,7 +211,7 @@ def test_remedy_is_shown_beside_a_long_problem() -> None:
     problem = {"severity": "error", "text": "2 keys are parked in maps; default/web: the colour of the page " * 3}
     counts = dict.fromkeys(("ready", "delayed", "failing_keys", "parked_keys", "waiting_keys"), 0)
     maps = {"phase": "working", "running": [], "workers": 4, "results": {}} | counts
-    screen = Screen({"problems": [problem | {"remedy": "Correct the object."}], "controllers": {"maps": maps}})
+    screen = Screen("", {"problems": [problem | {"remedy": "Correct the object."}], "controllers": {"maps": maps}})
     with (console := Console(width=100, file=StringIO())).capture() as shown:
         console.print(screen.render(24))
     assert "\n  Correct the object." in shown.get()
@@ -228,20 +228,23 @@ def test_screen_says_what_it_leaves_out_and_for_what_a_standby_waits() -> None:
     row = {"key": "a", "controller": "maps", "state": "delayed", "attempts": 3, "error": "no", "own_writes": ""}
     standby = "This replica is a standby: it waits for Lease default/shop, which web-2 holds."
     report = {"manager": "shop", "running": True, "standby": standby, "problems": [problem] * 9, "controllers": {}}
-    screen = Screen(report | {"keys": {"failing": [row | {"causes": []}] * 50}, "key_counts": {"failing": 3_000}})
+    report |= {"docs": "https://runbooks.test/shop"}
+    screen = Screen("", report | {"keys": {"failing": [row | {"causes": []}] * 50}, "key_counts": {"failing": 3_000}})
     with (console := Console(width=100, file=StringIO())).capture() as shown:
         console.print(screen.render(24))
     text = shown.get()
     assert "failing (50 of 3,000), in the order of page" in text
     assert "and 5 more problems" in text
     assert f"standby: {standby}" in text
-    assert [*screen.lines()][:2] == ["shop runs, 9 problems", standby]
+    first, second, third, *_ = screen.lines()
+    assert (first, second) == ("shop is a standby, 9 problems", standby)
+    assert third.endswith("Correct the code. See https://runbooks.test/shop#reconciler-fails")
 
 
 def test_keys_of_the_terminal_choose_what_is_shown() -> None:
     row = {"controller": "maps", "state": "parked", "error": "", "own_writes": "", "causes": []}
     rows = [{**row, "key": name, "attempts": count} for name, count in (("b", 3), ("a", 1), ("c", 2))]
-    screen = Screen({"keys": {"parked": rows}})
+    screen = Screen("", {"keys": {"parked": rows}})
     assert [each["key"] for each in screen.rows()] == ["b", "a", "c"]
     screen.press("sort")
     assert [each["key"] for each in screen.rows()] == ["a", "b", "c"]

@@ -62,7 +62,7 @@ async def tab(tmp_path: Path) -> AsyncIterator[Tab]:
 
 @pytest.fixture
 async def address(api_server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
-    """The page of a manager that colours ConfigMaps, and parks one whose colour has markup."""
+    """The page of a manager that colours ConfigMaps, parks one whose colour has markup, and fails for those without."""
     monkeypatch.setattr(problems, "_LATE", 1000)  # how late the event loop is depends on the load of the machine
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -75,6 +75,8 @@ async def address(api_server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Asy
         data = {} if request.object is None else request.object.data or {}
         if data.get("colour") == "purple":
             raise TerminalError("<img src=x onerror=alert(1)> is not a colour")
+        if data.get("colour") == "none":
+            raise ValueError("no colour")
 
     async with manager:
         api_server.create("configmaps", _map("good", "red"))
@@ -282,20 +284,20 @@ async def test_no_word_is_broken(tab: Tab, address: str, api_server: ApiServer, 
 
 
 async def test_screen_readers_hear_changes_of_problems_only(tab: Tab, address: str, api_server: ApiServer) -> None:
+    api_server.create("configmaps", _map("failing", "none"))
     await tab.open(address)
-    await tab.until("document.getElementById('announcement').innerText.startsWith('1 problem: 1 key is parked')")
+    await tab.until("document.getElementById('announcement').innerText.startsWith('2 problems: 1 key is parked')")
     await tab.value("""{
       window.said = 0;
       const observer = new MutationObserver((changes) => { window.said += changes.length; });
       document.querySelectorAll("[role=status], [aria-live]").forEach((each) =>
         observer.observe(each, { childList: true, characterData: true, subtree: true }));
     }""")
-    for _ in range(2):
-        before = await tab.value("document.getElementById('updated').innerText")
-        await tab.until(f"document.getElementById('updated').innerText !== {before!r}")
+    before = await tab.value("document.getElementById('problem-list').innerText")
+    await tab.until(f"document.getElementById('problem-list').innerText !== {before!r}")  # it has failed once more
     assert await tab.value("window.said") == 0
     api_server.patch("configmaps", "bad", {"data": {"colour": "blue"}}, "default")
-    await tab.until("document.getElementById('announcement').innerText === '0 problems'")
+    await tab.until("document.getElementById('announcement').innerText.startsWith('1 problem: 1 key fails')")
 
 
 async def test_remedy_leads_to_its_section_and_the_header_says_when_the_process_began(tab: Tab, address: str) -> None:
