@@ -291,6 +291,7 @@ async def trouble(
         yield
 
 
+@pytest.mark.behaviour("C-191")
 @pytest.mark.skipif(PROMETHEUS is None, reason="needs Debian's package prometheus")
 @pytest.mark.timeout(2 * PATIENCE)
 async def test_each_alert_fires_for_a_manager_in_trouble(

@@ -357,7 +357,7 @@ async def test_signal_before_the_review_ends_with_1(shell: Shell, kubeconfig: Pa
     assert "interrupted before the cluster was checked" in finished.stderr
 
 
-@pytest.mark.behaviour("C-81")
+@pytest.mark.behaviour("C-81", "C-190")
 async def test_probes_listen_at_the_health_port(shell: Shell, kubeconfig: Path, unused_tcp_port: int) -> None:
     options = ("--kubeconfig", kubeconfig, "--health-port", str(unused_tcp_port))
     command = await shell.start("run", "program:manager", *options)
@@ -382,6 +382,7 @@ from program import manager
 """
 
 
+@pytest.mark.behaviour("C-190")
 async def test_without_prometheus_client_the_path_says_what_to_install(
     shell: Shell, kubeconfig: Path, unused_tcp_port: int
 ) -> None:

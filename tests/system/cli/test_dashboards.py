@@ -162,6 +162,7 @@ async def test_unknown_alert_or_address_writes_nothing(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.behaviour("C-192")
 def test_troubleshooting_has_each_alert_in_its_section() -> None:
     """Each situation of the page names its alerts, or says why there is none; and each alert links to one of them."""
     sections = re.split(r"^##", (PROJECT / "docs/troubleshooting.md").read_text(), flags=re.MULTILINE)[1:]
@@ -190,6 +191,7 @@ def test_files_in_the_repository_are_those_of_the_command() -> None:
     assert (PROJECT / "monitoring" / ALERT_RULES).read_bytes() == alert_rules()
 
 
+@pytest.mark.behaviour("C-191")
 @pytest.mark.skipif(PROMTOOL is None, reason="needs promtool, of Debian's package prometheus")
 async def test_promtool_accepts_the_rules_and_their_tests(shell: Shell, tmp_path: Path) -> None:
     assert (await shell.run("dashboards", "-o", tmp_path)).code == 0

@@ -197,6 +197,7 @@ def run(program: Program) -> None:
     assert run_as_program(program, None, "") == 0
 
 
+@pytest.mark.behaviour("C-190")
 def test_program_without_metrics_exports_them_to_the_registry_of_the_process() -> None:
     first = Program(None)
     run(first)
@@ -294,6 +295,7 @@ async def test_manager_without_a_program_collects_only_what_is_asked_for(api_ser
         Manager("quiet", metrics=True)  # type: ignore[arg-type]
 
 
+@pytest.mark.behaviour("C-190")
 async def test_counters_begin_with_0(api_server: ApiServer, scraped: Scraped) -> None:
     manager = Manager("shop", client=api_server.url, metrics=scraped.metrics)
     watch = Watch(core_v1.SERVICES, to=lambda obj: [])
