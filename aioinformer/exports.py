@@ -268,13 +268,13 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "web.streams": "StreamCore",
     },
     "aioinformer.web.aiohttp": {
-        "web.aiohttp": "setup",
+        "web.aiohttp": "require setup stream",
     },
     "aioinformer.web.fastapi": {
         "web.fastapi": "router",
     },
     "aioinformer.web.starlette": {
-        "web.starlette": "add_exception_handlers routes",
+        "web.starlette": "add_exception_handlers require routes stream",
     },
     "aioinformer.webhooks": {
         "webhooks.admission": "Admission",

@@ -1,18 +1,25 @@
-"""aiohttp: caches that start and end with an application, probes, metrics, and errors as Problem Details."""
+"""aiohttp: caches that start and end with an application, streams, probes, metrics, and errors as Problem Details."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aiohttp import web
 
-from aioinformer.authorization.users import Who
+from aioinformer.authorization.users import User, Who, permitted
 from aioinformer.exports import lazy_exports
+from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, joined_headers
 from aioinformer.web import probes
 from aioinformer.web.informers import Informers
-from aioinformer.web.problems import HANDLED, problem
+from aioinformer.web.opened import Opened
+from aioinformer.web.problems import HANDLED, Problem, problem
+from aioinformer.web.streams import StreamCore
+
+#: Seconds between two looks for clients that have gone.
+_PERIOD: Final = 1.0
 
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -50,6 +57,87 @@ def setup(app: web.Application, informers: Informers, *, metrics_check: Who | No
     app.router.add_get("/livez", livez)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)
+
+
+def stream(
+    informers: Informers,
+    views: Mapping[Resource[Any], Callable[..., Any] | None],
+    *,
+    who: Who,
+    per_user: int = 20,
+    most: int = 5000,
+) -> _Handler:
+    """Return a handler that streams the changes of resources as server-sent events: `app.router.add_get("/live", …)`.
+
+    Arguments and errors are those of `aioinformer.web.starlette.stream`.
+    """
+    core = StreamCore(informers, views, who=who, per_user=per_user, most=most)
+    clients = _Clients()
+
+    async def live(request: web.Request) -> web.StreamResponse:
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError("the client has gone")
+        headers = joined_headers(request.headers.items())
+        opened = await core.open(headers, [*request.query.items()], request.remote, abort=transport.abort)
+        if isinstance(opened, Problem):
+            return web.Response(body=opened.body, status=opened.status, headers=opened.all_headers())
+        response = web.StreamResponse(headers=opened.headers)
+        transport.set_write_buffer_limits(high=0)  # of a slow client, one chunk at most waits in this process
+        clients.add(opened, transport)
+        try:
+            await response.prepare(request)
+            async for chunk in opened:
+                await response.write(chunk)
+        except ConnectionError:
+            pass  # the client has gone
+        finally:
+            clients.remove(opened)
+            await opened.aclose()
+        return response
+
+    return live
+
+
+def require(who: Who, verb: str, resource: Resource[Any]) -> Callable[[web.Request], Awaitable[User]]:
+    """Return a function that returns the user of a request, who may do something with a resource.
+
+    The namespace is that of the path, `/pods/{namespace}/{name}`; arguments and refusals are those of
+    `aioinformer.web.starlette.require`.
+    """
+
+    async def user(request: web.Request) -> User:
+        found = await who.authenticate(joined_headers(request.headers.items()), request.remote)
+        namespace = request.match_info.get("namespace")
+        await permitted(who, found, [resource], () if namespace is None else (namespace,), (verb,))
+        return found
+
+    return user
+
+
+class _Clients:
+    """Ends the streams of clients that have gone: aiohttp lets a handler run until it writes again."""
+
+    def __init__(self) -> None:
+        self._transports: dict[Opened, asyncio.Transport] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, opened: Opened, transport: asyncio.Transport) -> None:
+        self._transports[opened] = transport
+        if self._timer is None:
+            self._look()
+
+    def remove(self, opened: Opened) -> None:
+        del self._transports[opened]
+        if not self._transports and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_PERIOD, self._look)
+        for opened, transport in self._transports.items():
+            if transport.is_closing():
+                opened.end()
 
 
 @web.middleware

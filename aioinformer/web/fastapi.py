@@ -13,7 +13,9 @@ except ModuleNotFoundError as error:
 from aioinformer.authorization.users import Who
 from aioinformer.exports import lazy_exports
 from aioinformer.web.informers import Informers
+from aioinformer.web.starlette import require as require
 from aioinformer.web.starlette import routes
+from aioinformer.web.starlette import stream as stream
 
 
 def router(informers: Informers, *, metrics_check: Who | None = None) -> APIRouter:

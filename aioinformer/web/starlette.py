@@ -1,27 +1,162 @@
-"""Starlette, and what FastAPI shares with it: errors as Problem Details, and the routes of probes and metrics."""
+"""Starlette, and what FastAPI shares with it: streams, errors as Problem Details, the routes of probes and metrics."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import parse_qsl
 
 try:
     from starlette.middleware.exceptions import ExceptionMiddleware
-    from starlette.requests import Request  # noqa: TC002 - FastAPI evaluates annotations
-    from starlette.responses import Response
+    from starlette.requests import Request
+    from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
 except ModuleNotFoundError as error:
     remedy = "aioinformer.web.starlette needs Starlette: pip install 'aioinformer[web]'"
     raise ModuleNotFoundError(remedy, name=error.name) from None
 
-from aioinformer.authorization.users import Who
+from aioinformer.authorization.users import User, Who, permitted
 from aioinformer.exports import lazy_exports
 from aioinformer.logs import get_logger
+from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, joined_headers
 from aioinformer.web import probes
+from aioinformer.web.ending import Ending
 from aioinformer.web.informers import Informers
-from aioinformer.web.problems import HANDLED, problem
+from aioinformer.web.opened import Opened
+from aioinformer.web.problems import HANDLED, Problem, problem
+from aioinformer.web.streams import StreamCore
+
+#: What routes of Starlette and FastAPI call.
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _log = get_logger("aioinformer.web")
+
+
+def stream(
+    informers: Informers,
+    views: Mapping[Resource[Any], Callable[..., Any] | None],
+    *,
+    who: Who,
+    per_user: int = 20,
+    most: int = 5000,
+) -> Endpoint:
+    """Return an endpoint that streams the changes of resources as server-sent events.
+
+        app.get("/live")(stream(informers, {core_v1.PODS: Row}, who=Rbac(audiences=["dashboard"])))
+
+    Args:
+        informers: which watch the resources.
+        views: of the resources: a function, a class (msgspec, dataclass, pydantic), or None for names and versions
+            only. Nothing but a view leaves the process.
+        who: says who sends a request and what that user may see; `EVERYBODY` if everybody may see all of it.
+        per_user: so many streams of one user may be open; more are refused, 429.
+        most: so many streams may be open in all.
+
+    Raises:
+        UsageError: a view is invalid, a resource is not watched, or `who` decides nothing.
+    """
+    core = StreamCore(informers, views, who=who, per_user=per_user, most=most)
+    ending = Ending(core.end_streams)
+
+    async def live(request: Request) -> Response:
+        return _Live(core, ending)
+
+    live.__doc__ = _DESCRIPTION
+    live.views = views  # type: ignore[attr-defined]
+    return live
+
+
+def require(who: Who, verb: str, resource: Resource[Any]) -> Callable[[Request], Awaitable[User]]:
+    """Return a function that returns the user of a request, who may do something with a resource.
+
+    In FastAPI, it is a dependency: `Depends(require(who, "get", core_v1.PODS))`. The namespace is the path parameter
+    `namespace`; without one, the user needs the right for all namespaces. Refusals are problems: 401, 403, 503.
+
+    Args:
+        who: says who sends a request and what that user may do.
+        verb: "get", "list".
+        resource: of which the user must be allowed to do it with all objects of the namespace.
+    """
+
+    async def user(request: Request) -> User:
+        found = await who.authenticate(headers_of(request), peer_of(request) or None)
+        namespace = request.path_params.get("namespace")
+        await permitted(who, found, [resource], () if namespace is None else (namespace,), (verb,))
+        return found
+
+    return user
+
+
+#: Of the endpoint, in the schema of an API.
+_DESCRIPTION = (
+    "Server-sent events: first what there is, then `synced`, then what changes. Go on with the `id` of the last event, "
+    "as the parameter `after` or the header `Last-Event-ID`."
+)
+
+
+class _Live(Response):
+    """Opens a stream, sends it, and closes it in any case."""
+
+    def __init__(self, core: StreamCore, ending: Ending) -> None:
+        super().__init__()
+        self._core = core
+        self._ending = ending
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope)
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        connection = _Connection(receive, send)
+        opened = await self._core.open(headers_of(request), query, peer_of(request) or None, abort=connection.abort)
+        if isinstance(opened, Problem):
+            await Response(opened.body, opened.status, opened.all_headers())(scope, receive, send)
+            return
+        server = scope.get("server")
+        self._ending.opened(server[1] if server else None)
+        try:
+            await _Sent(opened, connection)(scope, receive, send)
+        finally:
+            self._ending.closed()
+            await opened.aclose()
+
+
+class _Connection:
+    """The connection of a request, as far as the server lets it be reached.
+
+    Attributes:
+        aborted: whether the stream has cut it.
+    """
+
+    def __init__(self, *calls: Any) -> None:
+        self.aborted = False
+        self._calls = calls
+
+    def abort(self) -> None:
+        """Drop what the client does not take: uvicorn would wait for it before it closes, and at its own end."""
+        self.aborted = True
+        for each in self._calls:
+            transport: Any = getattr(getattr(each, "__self__", None), "transport", None)
+            if hasattr(transport, "abort"):  # uvloop has classes of its own
+                transport.abort()
+                return
+
+
+class _Sent(StreamingResponse):
+    """Sends an open stream. It ends without an error if the stream has cut the connection."""
+
+    def __init__(self, opened: Opened, connection: _Connection) -> None:
+        super().__init__(opened, headers=opened.headers)
+        self._connection = connection
+
+    async def stream_response(self, send: Any) -> None:
+        try:
+            await super().stream_response(send)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._connection.aborted or task is None:
+                raise
+            task.uncancel()
 
 
 async def answer_problem(request: Request, error: Exception) -> Response:

@@ -32,17 +32,23 @@ def code_with(page: str, text: str, language: str = "python") -> str:
     return next(found)
 
 
-SERVICE = code_with("docs/embedding.md", "def pods_of_a_node")
-SELECTORS = code_with("docs/embedding.md", "SelectorError")
-WHO = """
+SERVICE = code_with("docs/embedding.md", "FastAPI(lifespan=informers.lifespan)")
+OWN = """
+
+from fastapi import Request
+
 
 @app.get("/who")
-def who() -> dict:
+def who_answers(pods: Pods) -> dict:
     import os
 
-    return {"pid": os.getpid(), "ready": app.state.factory.is_ready(), "pods": pods_of_a_node("node-1")}
+    return {"pid": os.getpid(), "pods": [pod.metadata.name for pod in pods.list()]}
+
+
+@app.get("/names")
+def names(pods: Pods, labels: str = "") -> list[str]:
+    return [pod.metadata.name for pod in pods.list(labels)]
 """
-STREAMS = code_with("docs/embedding.md", "text/event-stream")
 
 
 @asynccontextmanager
@@ -80,50 +86,57 @@ async def answer(session: aiohttp.ClientSession, url: str, status: int = 200) ->
         await asyncio.sleep(0.05)
 
 
+def test_service_with_an_authorised_stream_is_short() -> None:
+    lines = [line for line in SERVICE.splitlines() if line.strip()]
+    assert len(lines) <= 25
+
+
 async def test_each_worker_has_a_cache(api_server: ApiServer, tmp_path: Path) -> None:
     api_server.create("pods", POD)
-    async with asyncio.timeout(50), serving(tmp_path, api_server, SERVICE + WHO, "--workers", "2") as (url, parent):
+    async with asyncio.timeout(50), serving(tmp_path, api_server, SERVICE + OWN, "--workers", "2") as (url, parent):
         ready: set[int] = set()
         while len(ready) < 2:
             async with aiohttp.ClientSession() as session:  # another connection may reach another worker
                 found = json.loads(await answer(session, f"{url}/who"))
-                if found["ready"]:
-                    assert found["pods"] == ["default/web-0"]
-                    ready.add(found["pid"])
+                assert found["pods"] == ["web-0"]
+                ready.add(found["pid"])
         assert parent not in ready
         assert api_server.open_watches == 2
 
 
-async def test_bad_selector_is_a_bad_request(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_errors_are_those_of_the_page(api_server: ApiServer, tmp_path: Path) -> None:
     api_server.create("pods", POD)
-    route = SELECTORS[SELECTORS.index("@app.exception_handler") :]
-    imports = SELECTORS[: SELECTORS.index("app = FastAPI()")]
     async with (
         asyncio.timeout(50),
-        serving(tmp_path, api_server, f"{imports}\n{SERVICE}\n{route}") as (url, _),
+        serving(tmp_path, api_server, SERVICE + OWN) as (url, _),
         aiohttp.ClientSession() as session,
     ):
         await answer(session, f"{url}/readyz")
         assert json.loads(await answer(session, f"{url}/names?labels=app!=db")) == ["web-0"]
         refused = await answer(session, f"{url}/names?labels=app%20in%20(", 400)
         assert "app in (" in json.loads(refused)["detail"]
+        for path in ("live", "pods/default/web-0"):
+            refused = await answer(session, f"{url}/{path}", 401)
+            assert "audience 'dashboard'" in json.loads(refused)["detail"]
 
 
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
 async def test_streams_end_at_shutdown(api_server: ApiServer, tmp_path: Path, options: tuple[str, ...]) -> None:
     api_server.create("pods", POD)
+    public = SERVICE.replace("import Rbac", "import EVERYBODY").replace('Rbac(audiences=["dashboard"])', "EVERYBODY")
     async with (
         asyncio.timeout(50),
         aiohttp.ClientSession() as session,
-        serving(tmp_path, api_server, STREAMS, *options) as (url, pid),
+        serving(tmp_path, api_server, public, *options) as (url, pid),
     ):
-        await answer(session, f"{url}/docs")
-        async with session.get(f"{url}/events") as response:
-            assert await response.content.readuntil(b"\n\n") == b"event: add\ndata: web-0\n\n"
+        await answer(session, f"{url}/readyz")
+        async with session.get(f"{url}/live") as response:
+            text = await response.content.readuntil(b"event: synced\n")
+            assert b'"default/web-0","object":{"node":"node-1","phase":"Pending"}' in text
             api_server.create("pods", {**POD, "metadata": {"name": "web-1"}})
-            assert await response.content.readuntil(b"\n\n") == b"event: add\ndata: web-1\n\n"
+            assert b'"default/web-1"' in await response.content.readuntil(b'"node-1","phase":"Pending"}}\n')
             os.kill(pid, signal.SIGTERM)
-            assert await response.content.read() == b"", "the stream ends as a whole response does"
+            assert b"event" not in await response.content.read(), "the stream ends as a whole response does"
 
 
 PLUGINS = {"asyncio_mode": (), "anyio_mode": ("-p", "no:asyncio")}

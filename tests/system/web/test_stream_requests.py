@@ -1,0 +1,239 @@
+"""Streams over HTTP by each framework: who gets what, what bad requests get, and readers that go or never read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from aioinformer import HttpTransport
+from aioinformer.authorization import EVERYBODY, Rbac
+from aioinformer.models import core_v1
+from aioinformer.testing import ApiServer
+from aioinformer.web import Informers
+from aioinformer.web import aiohttp as for_aiohttp
+from aioinformer.web import fastapi as for_fastapi
+from aioinformer.web import starlette as for_starlette
+from tests.support.rights import grant, revoke
+from tests.system.web.test_services import on_aiohttp, on_uvicorn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TOKENS = {"t-admin": "admin,system:masters", "t-jane": "jane", "t-joe": "joe", "t-nobody": "nobody"}
+
+
+class Row(msgspec.Struct):
+    node: Annotated[str | None, "spec.nodeName"] = None
+
+
+def pod(name: str, namespace: str = "shop", node: str = "node-1") -> dict[str, Any]:
+    container = {"name": "main", "image": "example.com/web"}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"nodeName": node, "containers": [container]}}
+
+
+@asynccontextmanager
+async def live(framework: str, client: Any, **options: Any) -> AsyncIterator[str]:
+    informers = Informers(core_v1.PODS, client=client, metrics=False)
+    views: Any = {core_v1.PODS: options.pop("view", Row)}
+    app: Any
+    match framework:
+        case "fastapi":
+            app = FastAPI(lifespan=informers.lifespan)
+            app.get("/live")(for_fastapi.stream(informers, views, **options))
+        case "starlette":
+            route = Route("/live", for_starlette.stream(informers, views, **options))
+            app = Starlette(routes=[route], lifespan=informers.lifespan)
+        case _:
+            app = web.Application()
+            for_aiohttp.setup(app, informers)
+            app.router.add_get("/live", for_aiohttp.stream(informers, views, **options))
+    async with (on_aiohttp if framework == "aiohttp" else on_uvicorn)(app) as url:
+        await informers.informer(core_v1.PODS).wait_for_sync()
+        yield f"{url}/live"
+
+
+class Reader:
+    """Reads events of a stream, and keeps what a page would keep."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+        self.objects: dict[str, Any] = {}
+        self.cursor = ""
+        self.events: list[str] = []
+
+    async def until(self, *events: str, keys: set[str] | None = None) -> None:
+        """Read until these events have come, and the keys are these."""
+        wanted = list(events)
+        async with asyncio.timeout(20):
+            while wanted or (keys is not None and set(self.objects) != keys):
+                event = await self._event()
+                if event in wanted:
+                    wanted.remove(event)
+
+    async def _event(self) -> str:
+        fields: dict[str, str] = {}
+        while (line := await self.response.content.readline()) not in (b"\n", b""):
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            fields[name] = value
+        assert fields or line, "the stream has ended"
+        data = json.loads(fields.get("data", "{}"))
+        event = fields.get("event", "")
+        if event == "put":
+            self.objects[data["key"]] = data["object"]
+        elif event == "delete":
+            self.objects.pop(data["key"], None)
+        elif event == "reset":
+            self.objects.clear()
+        self.cursor = fields.get("id", self.cursor)
+        self.events.append(event)
+        return event
+
+
+@asynccontextmanager
+async def reading(url: str, query: str = "", **headers: str) -> AsyncIterator[Reader]:
+    async with aiohttp.ClientSession() as session, session.get(url + query, headers=headers) as response:
+        assert response.status == 200, await response.text()
+        yield Reader(response)
+
+
+async def refusal(url: str, status: int, query: str = "", **headers: str) -> str:
+    async with aiohttp.ClientSession() as session, session.get(url + query, headers=headers) as response:
+        assert response.status == status, await response.text()
+        assert response.content_type == "application/problem+json"
+        found = await response.json()
+        assert found["status"] == status
+        return str(found["detail"])
+
+
+each_framework = pytest.mark.parametrize("framework", ["fastapi", "starlette", "aiohttp"])
+
+
+@pytest.fixture
+async def rbac_server() -> AsyncIterator[ApiServer]:
+    """Provide a server where jane may see all pods, joe those of one namespace, and nobody none."""
+    async with ApiServer(tokens=TOKENS, authorization_mode="RBAC") as server:
+        for namespace in ("shop", "bank"):
+            server.create("namespaces", {"metadata": {"name": namespace}})
+            server.create("pods", pod("web-0", namespace))
+        grant(server, "jane", "pods")
+        grant(server, "joe", "pods", namespace="shop")
+        yield server
+
+
+@each_framework
+async def test_users_see_what_they_may_see(framework: str, rbac_server: ApiServer) -> None:
+    who = Rbac(audiences=["shop"], ttl=1.0)
+    async with (
+        HttpTransport(rbac_server.url, token="t-admin") as transport,
+        live(framework, transport, who=who) as url,
+        reading(url, Authorization="Bearer t-jane") as jane,
+        reading(url, "?namespace=shop", Authorization="Bearer t-joe") as joe,
+    ):
+        await jane.until("synced", keys={"shop/web-0", "bank/web-0"})
+        await joe.until("synced", keys={"shop/web-0"})
+        assert joe.objects == {"shop/web-0": {"node": "node-1"}}
+        assert jane.response.headers["Cache-Control"] == "no-cache, no-transform"
+        assert jane.response.headers["X-Accel-Buffering"] == "no"
+        for token in ("t-joe", "t-nobody"):
+            text = await refusal(url, 403, Authorization=f"Bearer {token}")
+            assert "may not list pods in all namespaces: name those to see" in text
+        assert "in namespace 'bank'" in await refusal(
+            url, 403, "?namespace=shop&namespace=bank", Authorization="Bearer t-joe"
+        )
+        rbac_server.create("pods", pod("web-1"))
+        await joe.until("put", keys={"shop/web-0", "shop/web-1"})
+        # What was taken away is deleted, and its changes are not seen any more.
+        revoke(rbac_server, "joe", "shop")
+        await joe.until("delete", "delete", keys=set())
+        await jane.until("put", keys={"shop/web-0", "shop/web-1", "bank/web-0"})
+        # A cursor does not bring it back.
+        assert "may not list" in await refusal(
+            url, 403, f"?namespace=shop&after={joe.cursor}", Authorization="Bearer t-joe"
+        )
+
+
+@each_framework
+async def test_bad_requests_say_what_is_wrong(framework: str, rbac_server: ApiServer) -> None:
+    async with (
+        HttpTransport(rbac_server.url, token="t-admin") as transport,
+        live(framework, transport, who=Rbac(audiences=["shop"]), per_user=2) as url,
+    ):
+        jane = {"Authorization": "Bearer t-jane"}
+        assert "audience 'shop' is required" in await refusal(url, 401)
+        assert "may have expired" in await refusal(url, 401, Authorization="Bearer t-old")
+        assert "'nodes' is not in this stream" in await refusal(url, 400, "?resource=nodes", **jane)
+        assert "a in (b" in await refusal(url, 400, "?selector=a+in+(b", **jane)
+        assert "'token' does not exist" in await refusal(url, 400, "?token=t-jane", **jane)
+        assert "21 are named" in await refusal(url, 400, "?" + "&".join(f"namespace=n-{n}" for n in range(21)), **jane)
+        cookie = {"Cookie": "a=b", "Sec-Fetch-Site": "cross-site"}
+        assert "another origin" in await refusal(url, 403, **cookie)
+        async with reading(url, **jane), reading(url, **jane):
+            assert "this user has 2 streams" in await refusal(url, 429, **jane)
+
+
+@each_framework
+async def test_cursor_goes_on_and_a_foreign_one_is_a_reset(framework: str, api_server: ApiServer) -> None:
+    api_server.create("pods", pod("web-0", "default"))
+    async with live(framework, api_server.url, who=EVERYBODY) as url:
+        async with reading(url) as first:
+            await first.until("synced", keys={"default/web-0"})
+            cursor = first.cursor
+        api_server.create("pods", pod("web-1", "default"))
+        async with reading(url, **{"Last-Event-ID": cursor}) as again:
+            await again.until("put", keys={"default/web-1"})
+            assert "reset" not in again.events
+        for foreign in (cursor[:-4] + "AAAA", "x", "9" * 5000):
+            async with reading(url, f"?after={foreign}") as anew:
+                await anew.until("reset", "synced", keys={"default/web-0", "default/web-1"})
+
+
+@each_framework
+async def test_reader_that_has_gone_frees_its_place(framework: str, api_server: ApiServer) -> None:
+    async with live(framework, api_server.url, who=EVERYBODY, per_user=1) as url:
+        for _ in range(3):
+            async with reading(url) as reader:
+                await reader.until("synced")
+                assert "1 streams" in await refusal(url, 429)
+            async with asyncio.timeout(10), aiohttp.ClientSession() as session:
+                while True:
+                    async with session.get(url) as response:
+                        if response.status == 200:
+                            break
+                    await asyncio.sleep(0.05)
+            await asyncio.sleep(1.5 if framework == "aiohttp" else 0.2)
+
+
+@each_framework
+async def test_reader_that_never_reads_is_cut(
+    framework: str, api_server: ApiServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others are not delayed, and the end of the server does not wait for it."""
+    monkeypatch.setattr("aioinformer.web.opened._PATIENCE", 1.0)
+    for number in range(400):
+        api_server.create("pods", pod(f"web-{number}", "default"))
+    async with live(framework, api_server.url, who=EVERYBODY, view=lambda pod: "x" * 20_000) as url:
+        host = urlsplit(url)
+        silent = socket.socket()
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.connect((host.hostname, host.port))
+        with silent:
+            silent.sendall(b"GET /live HTTP/1.1\r\nHost: a\r\n\r\n")
+            async with reading(url) as other:
+                await other.until("synced")
+            async with asyncio.timeout(10):
+                while "has taken nothing for 1 s" not in caplog.text:
+                    caplog.set_level("INFO", "aioinformer.web")
+                    await asyncio.sleep(0.1)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
