@@ -299,11 +299,18 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
+#: Names of the front door that have moved, or will go with a later version: by the name, the module below `aioinformer`
+#: that defines it, the version without it, and what to use instead. Each stays for one minor version, with a warning.
+#:
+#:     "aioinformer": {"Old": ("cache.store", "0.4", "aioinformer.cache.New")},
+DEPRECATED: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {}
+
 
 def lazy_exports(address: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a module that is an address of public names, and set its `__all__`.
 
-    The AttributeError for a public name of another address says where that name is.
+    The AttributeError for a public name of another address says where that name is. A name in `DEPRECATED` is found
+    with a DeprecationWarning, and is not in `__all__`.
 
     Args:
         address: the `__name__` of the module.
@@ -313,6 +320,8 @@ def lazy_exports(address: str) -> tuple[Callable[[str], object], Callable[[], li
     def load(name: str) -> object:
         import importlib
 
+        if name in DEPRECATED.get(address, {}):
+            return _load_deprecated(address, name)
         if name not in modules:
             raise AttributeError(f"module {address!r} has no attribute {name!r}{_elsewhere(name)}")
         value = getattr(importlib.import_module(modules[name]), name)
@@ -324,6 +333,16 @@ def lazy_exports(address: str) -> tuple[Callable[[str], object], Callable[[], li
 
     vars(sys.modules[address])["__all__"] = sorted(modules)
     return load, names
+
+
+def _load_deprecated(address: str, name: str) -> object:
+    """Return what the name means, with a warning that names the line which uses it."""
+    import importlib
+    import warnings
+
+    module, end, instead = DEPRECATED[address][name]
+    warnings.warn(f"{address}.{name} goes with version {end}: use {instead}", DeprecationWarning, stacklevel=3)
+    return getattr(importlib.import_module(f"aioinformer.{module}"), name)
 
 
 def modules_of(address: str) -> dict[str, str]:

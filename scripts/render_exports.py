@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aioinformer.exports import ADDRESSES, modules_of
+from aioinformer.exports import ADDRESSES, DEPRECATED, modules_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 _WIDTH = 120
@@ -13,10 +13,14 @@ _WIDTH = 120
 def render_exports() -> dict[str, str]:
     """Return the stub of each address whose names are in other modules, by the path of the stub."""
     return {
-        str(_path_of(address)): _stub(modules)
+        str(_path_of(address)): _stub(modules | _deprecated(address))
         for address in ADDRESSES
         if address not in (modules := modules_of(address)).values()
     }
+
+
+def _deprecated(address: str) -> dict[str, str]:
+    return {name: f"aioinformer.{module}" for name, (module, *_) in DEPRECATED.get(address, {}).items()}
 
 
 def _path_of(address: str) -> Path:
