@@ -73,6 +73,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "client.changes.ownership": "managed_fields_upgrade",
         "client.changes.patches": "merge_patch",
         "client.lists": "Listing Page",
+        "client.migration": "MigrationReport StorageMigration",
         "client.requests": "Impersonation ReadOptions WriteOptions",
         "client.resource_client": "ResourceClient",
         "client.subresources": "Subresource",

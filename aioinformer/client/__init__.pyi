@@ -18,6 +18,8 @@ from aioinformer.client.changes.ownership import managed_fields_upgrade as manag
 from aioinformer.client.changes.patches import merge_patch as merge_patch
 from aioinformer.client.lists import Listing as Listing
 from aioinformer.client.lists import Page as Page
+from aioinformer.client.migration import MigrationReport as MigrationReport
+from aioinformer.client.migration import StorageMigration as StorageMigration
 from aioinformer.client.requests import Impersonation as Impersonation
 from aioinformer.client.requests import ReadOptions as ReadOptions
 from aioinformer.client.requests import WriteOptions as WriteOptions

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
+import msgspec
+
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.cache.objects.views import View
 from aioinformer.client import bodies
@@ -245,6 +247,7 @@ class Client(Accessors):
         body: Any = None,
         content_type: str = JSON,
         accept: str = f"{JSON}, */*",
+        fresh: bool = False,
         **options: Unpack[WriteOptions],
     ) -> RawAnswer:
         """Send a request of your own, with the credentials, repetitions and errors of all others.
@@ -258,6 +261,7 @@ class Client(Accessors):
             body: bytes to send unchanged, or anything that has a JSON form; None for no body.
             content_type: of the body.
             accept: the content types that the server may answer with.
+            fresh: whether the request uses a new connection, which a balancer may lead to another server.
             options: see `WriteOptions`. Their parameters are added to the query of all methods but "GET"; a dry run
                 is also added to the body of a "DELETE", beside which the server ignores the query.
 
@@ -282,6 +286,7 @@ class Client(Accessors):
         reads = method == "GET"
         more = (*(query or {}).items(), *(() if reads else settings.write_query()))
         request = new_request(settings, method, quoted, more, raw, content_type, accept=accept)
+        request = msgspec.structs.replace(request, fresh=fresh)
         answer = await self._sender.exchange(request, settings, safe=reads or settings.dry_run)
         status = 0 if request.sending is None else request.sending.status
         return bodies.RawAnswer(status or 200, answer)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from aioinformer.crds.agreement import disagreements
-from aioinformer.crds.conversion.converter import check_conversion
+from aioinformer.crds.conversion.checks import check_conversion
 from aioinformer.crds.conversion.steps import Step
 from aioinformer.crds.structural import find, structural
 from aioinformer.crds.types import schema_of

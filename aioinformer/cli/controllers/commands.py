@@ -310,6 +310,45 @@ def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None,
     sys.exit(1 if lines else 0)
 
 
+@click.command(cls=Command, short_help="Write the objects of a class again in its stored version.")
+@click.argument("place", metavar="MODULE:CLASS")
+@click.option("--after", metavar="KEY", default="", help="Go on behind this object, as an interrupted run has said.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+@click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
+@server_options
+@_LOG_LEVEL
+def migrate(place: str, after: str, dry_run: bool, log_level: str, **server: Any) -> None:
+    """Write all objects of a class again, so that its former versions can leave the definition.
+
+    MODULE:CLASS is the class of the stored version, or its custom_resource(). The current directory can be imported
+    from. The definition must store this version already.
+
+    The command waits until discovery names the version on ten connections in a row, and for 2 minutes after a change
+    of the definition. Then it writes each object as it is, or lets the cluster do it if it serves
+    StorageVersionMigration, removes managed fields of versions that are not served, and shortens
+    status.storedVersions. If an object is refused, storedVersions stays. A second run does no harm.
+
+    
+    Examples:
+      aioinformer migrate widgets:Widget --dry-run
+      aioinformer migrate widgets:Widget
+      aioinformer migrate widgets:Widget --after shop/blue
+
+    
+    Exit codes:
+      0  all objects are stored in the version, or a dry run has ended
+      1  objects were refused, a request has failed, or a signal ended the command
+      2  a bad option, no such class, or the definition stores another version
+    """
+    from aioinformer.cli.controllers.loading import load_custom_resource
+    from aioinformer.cli.projects.migrate import MigrateOptions, MigrateProgram
+
+    shutdown.code = 1
+    resource = load_custom_resource(place)
+    options = MigrateOptions(ServerOptions(**server), after, dry_run)
+    sys.exit(run_program(lambda write: MigrateProgram(resource, options, write), log_level.upper(), is_endless=False))
+
+
 @click.command(cls=Command, short_help="Write the manifests of a manager as a kustomize base.")
 @click.argument("manager", metavar="MODULE:MANAGER")
 @click.option("-o", "--output", "folder", metavar="DIR", required=True, help="The folder of the base.")
@@ -404,4 +443,4 @@ Next:
   make crd run    runs the controller in the cluster of the current context""")
 
 
-CONTROLLER_COMMANDS: Final = [check, crd, dashboards, init, manifests, run, top]
+CONTROLLER_COMMANDS: Final = [check, crd, dashboards, init, manifests, migrate, run, top]
