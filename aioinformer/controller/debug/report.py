@@ -147,7 +147,8 @@ def key_report(
         found["conflicts"] = known.failing.conflicts
     if known.parked is not None:
         parked = known.parked
-        found["attempts"], found["error"], found["parked"] = parked.attempts, parked.reason, parked.kind
+        found["error"], found["parked"] = parked.reason, parked.kind
+        found["attempts"] = 0 if parked.kind == "result" else parked.attempts  # of those that failed
         found["since"] = wall - (now - parked.since)
     if ran is not None and recording is not None:
         found["runs"] = ran

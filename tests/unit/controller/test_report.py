@@ -111,8 +111,8 @@ async def test_key_that_waits_on_purpose_is_no_problem_and_hides_none() -> None:
         report = manager.report()
         [problem] = [each["text"] for each in report["problems"]]
         assert problem == "2 keys are parked in it; default/bad-1: the colour of bad-1 is not known."
-        waiting = {each["key"]: (each["state"], each["error"]) for each in report["keys"]["waiting"]}
-        assert waiting == dict.fromkeys(("default/a", "default/b"), ("waiting", "waits for approval"))
+        waiting = {each["key"]: (each["state"], each["attempts"], each["error"]) for each in report["keys"]["waiting"]}
+        assert waiting == dict.fromkeys(("default/a", "default/b"), ("waiting", 0, "waits for approval"))
         assert (report["key_counts"]["waiting"], report["key_counts"]["parked"]) == (2, 2)
         assert snapshot_of(manager)["waiting"] == {"default/a": "waits for approval", "default/b": "waits for approval"}
 

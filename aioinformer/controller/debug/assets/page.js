@@ -169,6 +169,9 @@ function showRates() {
     plot("events", "Changes", "/s"), plot("lag", "Loop is late by", "ms"));
 }
 
+// A key that waits on purpose, or for a moment, has a reason and no error.
+const isBad = (key) => key.state !== "waiting" && Boolean(key.parked || key.attempts || key.conflicts);
+
 function showKeys(report) {
   const lists = Object.keys(LISTS);
   if (!report.keys[state.list]) state.list = lists.find((name) => (report.keys[name] || []).length) || lists[0];
@@ -176,7 +179,7 @@ function showKeys(report) {
     type: "button", role: "tab", "data-id": name, "aria-selected": String(name === state.list), "aria-controls": "keys",
     onclick: () => { state.list = name; showKeys(state.report); },
   }, LISTS[name], h("span", { class: "count" }, number(report.key_counts[name] || 0)))));
-  const why = (key) => [key.error && h("span", { class: key.parked || key.attempts ? "bad" : "" }, key.error),
+  const why = (key) => [key.error && h("span", { class: isBad(key) ? "bad" : "" }, key.error),
     key.awaits && ["awaits ", code(key.awaits)], key.own_writes, !key.error && !key.awaits && key.causes.join(", ")]
     .filter(Boolean).flatMap((part, at) => (at ? [h("br"), part] : [part]));
   const when = (key) => (key.state === "delayed" && key.next_run ? `runs ${until(key.next_run)}`
@@ -281,7 +284,7 @@ function showDetail(key) {
     ["State", `${key.state}${key.parked && key.state === "parked" ? ` (${key.parked})` : ""}${key.parked ? `, since ${ago(key.since)}` : ""}${key.exists ? "" : ", not in the cache"}`],
     ["Causes", key.causes.join(", ") + (key.causes_left_out ? ` and ${key.causes_left_out} more` : "")],
     ["Failed attempts", key.attempts ? number(key.attempts) : ""],
-    ["Error", key.error && h("span", { class: "bad" }, key.error)],
+    [isBad(key) ? "Error" : "Reason", key.error && h("span", { class: isBad(key) ? "bad" : "" }, key.error)],
     ["Last error", key.last_error && `${key.last_error.error}, ${ago(key.last_error.time)}`],
     ["Next run", key.next_run && key.state !== "parked" ? until(key.next_run) : ""],
     ["Awaits own writes", key.own_writes],
