@@ -213,7 +213,7 @@ function showControllers(report) {
     ["Waiting", (each) => number(each.waiting_keys), true],
     ["Results", (each) => [Object.entries(each.results).map(([name, value]) => `${name} ${number(value)}`).join(", "),
       each.last_loop && h("div", { class: each.looping_keys ? "doubtful" : "muted" }, `triggered itself ${count(each.loops, "time")}, `
-        + `${each.looping_keys ? "and goes on" : `the last time ${ago(each.last_loop.time)}`}: `, keyLink({ controller: each.name, ...each.last_loop }))]],
+        + `${each.looping_keys ? `and goes on${each.braked_keys ? ", braked" : ""}` : `the last time ${ago(each.last_loop.time)}`}: `, keyLink({ controller: each.name, ...each.last_loop }))]],
   ], Object.values(report.controllers).map((each) => ({ ...each, id: each.name })), "No controllers run."));
 }
 
