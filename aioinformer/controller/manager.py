@@ -107,6 +107,10 @@ class Manager(Admitting[State]):
             Secrets. Otherwise, it names the fields.
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only in tests, for
             which the pytest plugin of this package sets it, in their process.
+        failure_events: whether an object gets a Warning Event from its third failed attempt in a row on, and when its
+            key is parked by an error, and a Normal one when it works again. There is one for a key and reason in ten
+            minutes, and there are ten for a controller in a minute, then one with the count. Texts are scrubbed as on
+            the debug page. A controller that has Events as an input records none.
 
         grace: seconds that running attempts have to end at the stop, before they are cancelled; and seconds that the
             lifespan has to be left afterwards.
@@ -155,6 +159,7 @@ class Manager(Admitting[State]):
         dry_run: bool = False,
         show_values: bool = False,
         strict_writes: bool | None = None,
+        failure_events: bool = True,
         grace: float = 10.0,
         restart: Restart = Restart(),  # noqa: B008 - immutable
         resync_period: float = 0.0,
@@ -183,6 +188,7 @@ class Manager(Admitting[State]):
         self.dry_run = dry_run
         self.show_values = show_values
         self.strict_writes = strict_writes
+        self.failure_events = failure_events
         self.grace = grace
         self.restart = restart
         self.resync_period = checked_period(resync_period, "Manager: resync_period")

@@ -10,7 +10,8 @@ The rules:
 - A write without an answer, or with an unreadable one, is retried after about ten seconds, up to twelve tries in total.
   Waiting for a retry occupies no worker. A refusal is final unless it has `Retry-After`. `AlreadyExists` means that an
   earlier try succeeded and its answer was lost.
-- Writes that fail are logged, a few within a minute, and the others are counted: without the permission, all fail.
+- Writes that fail are logged, a few within a minute, and the others are counted. Without the permission, all fail: that
+  is logged once for each namespace.
 - At the end, each queued write gets one more try, at once. Writes that do not finish within the grace are counted as
   dropped.
 
@@ -51,6 +52,8 @@ _log = get_logger("aioinformer.events")
 _QUEUE_SIZE: Final = 1000
 _WORKERS: Final = 8
 _TRIES: Final = 12
+#: In how many namespaces a missing permission is logged.
+_NAMESPACES: Final = 100
 #: Seconds between two tries, and the share of it by which each one is extended at random at most.
 _RETRY_PERIOD: Final = 10.0
 _RETRY_JITTER: Final = 0.25
@@ -113,6 +116,8 @@ class EventRecording:
         self._waiting: dict[Hashable, _Waiting] = {}
         self._under_way = 0
         self._errors = RepeatedErrors(_log)
+        #: The namespaces in which a write was forbidden.
+        self._forbidden: set[str] = set()
         self._recorded = self._skipped = self._written = self._retries = self._refused = self._dropped = 0
 
     def record(self, event: Event) -> None:
@@ -226,10 +231,21 @@ class EventRecording:
         if retriable and waiting.tries < _TRIES and not self._queue.shutting_down:
             return self._retry_delay(waiting, failure)
         self._refused += 1
+        if isinstance(failure, ApiError) and failure.status == 403:
+            self._log_forbidden(waiting.event, failure)
+            return None
         key = f"{waiting.event.namespace}/{waiting.event.name}"
         line = "%s: event %s was not written: %s"
         self._errors.report(self.name, failure, line, self.name, key, failure, level=logging.WARNING, key=key, lines=2)
         return None
+
+    def _log_forbidden(self, event: Event, failure: ApiError) -> None:
+        if event.namespace in self._forbidden or len(self._forbidden) >= _NAMESPACES:
+            return
+        self._forbidden.add(event.namespace)
+        remedy = "grant `create` and `patch` of events; this is logged once for each namespace"
+        where = f"event {event.namespace}/{event.name}"
+        _log.warning("%s: %s was not written, and others will not be: %s; %s", self.name, where, failure, remedy)
 
     async def _send(self, event: Event, *, is_new: bool) -> None:
         if is_new:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from aioinformer.workqueue.requests.outcomes import FAILURES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -25,8 +27,6 @@ _LONG_SYNC: Final = 10.0
 #: Pending notifications of a handler, and seconds by which the event loop is late.
 _BACKLOG: Final = 10_000
 _LATE: Final = 0.5
-#: Failures of a key in a row that are worth a sentence.
-FAILURES: Final = 3
 #: Of so many causes a controller has a sentence each, and the others one together; and so many names a sentence has.
 _CAUSES: Final = 8
 _NAMES: Final = 3

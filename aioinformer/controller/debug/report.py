@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import asdict
 
-from aioinformer.controller.debug.problems import FAILURES, problems, standby
+from aioinformer.controller.debug.problems import problems, standby
 from aioinformer.controller.debug.recording import longest
 from aioinformer.controller.scrubbing import scrubbed
 from aioinformer.exports import package_version
 from aioinformer.functions import innermost_user_code, place
+from aioinformer.workqueue.requests.outcomes import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

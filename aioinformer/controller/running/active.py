@@ -13,7 +13,7 @@ import contextvars
 import inspect
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from aioinformer.controller.running.attached import CLEANING_UP, Inputs
 from aioinformer.controller.running.attempts import Attempt, Requests
 from aioinformer.controller.running.cancellation import Cancellation
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
+from aioinformer.controller.running.failure_events import FailureEvents, failure_of
 from aioinformer.controller.running.outcomes import ends_well, invalid_result, is_success, log_outcome, outcome_of
 from aioinformer.controller.running.permits import Permits
 from aioinformer.controller.running.share import Share
@@ -33,6 +34,7 @@ from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.logs import get_logger
+from aioinformer.resources.references import ObjectReference
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import QueueSnapshot, RequestQueue
@@ -50,10 +52,13 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.ring import SlotGrant
-    from aioinformer.workqueue.requests.outcomes import Outcome, Run
+    from aioinformer.workqueue.requests.outcomes import Outcome, Parked, Run
 
 #: The names of controller and key, when the run ended and began, by the clock of the event loop, and its result.
 EndedRun: TypeAlias = "tuple[str, ObjectName, float, float, str]"
+
+#: The groups that serve Events.
+_EVENTS: Final = ("", "events.k8s.io")
 
 _log = get_logger("aioinformer.controller")
 
@@ -76,6 +81,7 @@ class ActiveController:
         share: the part of the keys that this replica runs; None for all.
         attempts: those that run, by their tasks.
         own, gate, catch_up, loops, cancellation: its parts.
+        failure_events: shows failures on the objects.
         recent_runs: gets an entry of each run; None for none.
         on_failure: called with the key of a run that did not succeed, and with what follows; None for none.
     """
@@ -107,6 +113,8 @@ class ActiveController:
         permits = Permits(self.inputs, staleness, services.unanswered, self.share)
         self._requests = Requests(controller, self.name, self.inputs, own, services, permits.of, staleness)
         self.own = own
+        recorded = services.settings.failure_events and not _is_fed_by_events(controller)
+        self.failure_events = FailureEvents(controller.name, services.event if recorded else None, _call_at)
         own.on_write = self.loops.wrote if controller.brake else None
         self._errors = RepeatedErrors(_log)
         self.gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
@@ -235,6 +243,7 @@ class ActiveController:
         self.close()
         report = await self.cancellation.drain(grace, hurry)
         self._errors.close()
+        self.failure_events.close()
         assert self._left is not None
         return replace(report, queued=self._left.ready + self._left.delayed, parked=len(self._left.parked))
 
@@ -243,6 +252,7 @@ class ActiveController:
         self._closing = True
         await self.cancellation.cut(self.attempts, reason)
         self._errors.close()
+        self.failure_events.close()
         await self.inputs.detach()
 
     def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:
@@ -381,8 +391,33 @@ class ActiveController:
         following = self.queue.finish(run, outcome, now)
         if name not in ("success", "again"):
             log_outcome(self.name, run, name, outcome, following, self._errors)
+            self._show_failure(run.key, outcome, following, now)
             if self.on_failure is not None and isinstance(outcome, (Unfinished, Park)):
                 self.on_failure(run.key, outcome)
+        elif self.failure_events.warned and run.key in self.failure_events.warned:
+            self.failure_events.succeeded(run.key, self._reference(run.key), now)
+
+    def _show_failure(self, key: ObjectName, outcome: Outcome, following: Parked | float | None, now: float) -> None:
+        """Let the object show a failure that concerns its owner."""
+        failure = failure_of(outcome, following, self.queue.failing(key))
+        about = None if failure is None else self._reference(key)
+        undecodable = str(key) in self.inputs.undecodable  # which has an Event of its own
+        if failure is None or about is None or undecodable or not self._may_work(key):
+            return
+        reason, text = failure
+        self.failure_events.failed(key, about, reason, text, now)
+
+    def _may_work(self, key: ObjectName) -> bool:
+        """Return whether this replica reconciles a key now."""
+        return self.permitted and (self.share is None or self.share.admits(key))
+
+    def _reference(self, key: ObjectName) -> ObjectReference | None:
+        """Return a reference to the cached object of a key; None if there is none."""
+        record = self.inputs.primary.get_indexer().store.item(str(key))
+        if record is None:
+            return None
+        resource = self.controller.resource
+        return ObjectReference(resource.api_version, resource.kind, key.name, key.namespace, record.uid)
 
     def _fail(self, error: Exception) -> None:
         """End `run` with an error of this class itself: the controller must not hang silently."""
@@ -400,3 +435,13 @@ class ActiveController:
         if not self.permitted:
             return "standby"
         return "working" if self.catch_up.is_done else "catching up"
+
+
+def _is_fed_by_events(controller: Controller[Any]) -> bool:
+    """Return whether Events are inputs of a controller: its own ones would make it run."""
+    inputs = (controller.primary(), *controller.owns, *controller.watches)
+    return any(each.resource.plural == "events" and each.resource.group in _EVENTS for each in inputs)
+
+
+def _call_at(when: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_at(when, call)

@@ -76,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     show_values: bool
     strict_writes: bool | None
+    failure_events: bool
     grace: float
     restart: Restart
     resync_period: float
@@ -110,6 +111,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for option, port in (("health_port", self.health_port), ("debug_port", self.debug_port)):
             if port is not None and not (type(port) is int and 0 <= port < 65536):
                 raise OptionError(f"Manager: {option} must be a number from 0 to 65535, or None, not {port!r}")
+        self._check("failure_events", bool, "True or False")
         check_seconds(self.grace, "Manager: grace")
         check_seconds(self.sync_timeout, "Manager: sync_timeout")
         if self.max_staleness is not None:

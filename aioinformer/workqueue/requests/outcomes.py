@@ -15,6 +15,8 @@ from aioinformer.workqueue.requests.causes import Cause
 
 #: The number of conflicts in a row from which on they are no coincidence.
 LASTING_CONFLICT: Final = 5
+#: The number of failures in a row from which on people see them: on the debug page, and on the object.
+FAILURES: Final = 3
 #: The group of a key, by default.
 by_namespace: Final = attrgetter("namespace")
 

@@ -316,6 +316,10 @@ class RequestQueue:
         counts = len(schedule.lanes), schedule.delayed, len(self._gone)
         return QueueSnapshot(loop_time(), *counts, running, self.parked(), failing, len(known))
 
+    def failing(self, key: ObjectName) -> Failing | None:
+        """Return the failures of a key in a row; None if its last run succeeded, or the key is parked."""
+        return self._schedule.failing.get(key)
+
     def hasten(self, key: ObjectName) -> None:
         """Let the request of a key start as soon as one that is added now, if there is one."""
         _, entry = self._schedule.state(key)

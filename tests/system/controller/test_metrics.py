@@ -59,7 +59,7 @@ def scraped() -> Scraped:
 
 
 async def test_manager_exports_results_parked_keys_and_durations(api_server: ApiServer, scraped: Scraped) -> None:
-    manager = Manager("shop", client=api_server.url, metrics=scraped.metrics)
+    manager = Manager("shop", client=api_server.url, metrics=scraped.metrics, failure_events=False)
     failed: set[str] = set()
 
     @manager.controller(core_v1.CONFIG_MAPS)

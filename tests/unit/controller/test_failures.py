@@ -18,6 +18,7 @@ from tests.unit.controller.setting import (
     CONFIG_MAPS,
     PODS,
     STEADY,
+    Cluster,
     Runs,
     manager_of,
     now,
@@ -149,7 +150,7 @@ async def test_failing_reconciler_does_not_flood_the_log(caplog: pytest.LogCaptu
         raise ValueError("wrong") if int(request.name) % 2 else KeyError("missing")
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY, workers=10)
-    async with manager_of(server_with(*map(str, range(500))), controller) as manager:
+    async with manager_of(Cluster(*map(str, range(500))), controller) as manager:
         await asyncio.sleep(55)
         assert snapshot_of(manager)["results"]["error"] > 2500
         lines = attempts_in(caplog)

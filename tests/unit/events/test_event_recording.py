@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -231,3 +232,19 @@ async def test_drain_tries_waiting_writes_once_and_at_once(sink: Sink, failures:
             await writer.drain()
     assert len(sink.writes) == 2
     assert (len(sink.events), writer.statistics().refused) == (int(written), int(not written))
+
+
+@pytest.mark.conformance("EV-03")
+async def test_missing_permission_is_logged_once_for_each_namespace(
+    sink: Sink, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink.failures.extend(ApiError(403, "Forbidden", "no") for _ in range(100))
+    async with recording(sink) as writer:
+        for number in range(20):
+            for namespace in ("shop", "pay"):
+                writer.record(replace(event(), namespace=namespace, name=f"cart.{number}", note=f"note {number}"))
+            await asyncio.sleep(61)
+    assert writer.statistics().refused > 10
+    lines = [each.getMessage() for each in caplog.records if "403" in each.getMessage()]
+    assert len(lines) == 2
+    assert "grant `create` and `patch` of events" in lines[0]
