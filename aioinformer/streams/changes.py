@@ -45,13 +45,13 @@ class Step(NamedTuple):
 
     Attributes:
         reset: forget everything first.
-        start: of the position before the changes.
+        before: the position before the changes, of a reader that may have been told some of them.
         part: the changes.
         synced: the reader has everything after them, for the first time since a reset.
     """
 
     reset: bool
-    start: int
+    before: Position
     part: Part
     synced: bool
 
@@ -91,6 +91,10 @@ class Reader:
         self.position = None
         self._reset = True
 
+    def can_begin(self) -> bool:
+        """Return whether the reader has begun, or the next step begins."""
+        return self.position is not None or not self.hub.behind
+
     def step(self) -> Step | None:
         """Read on; return None if there is nothing until the hub wakes the reader."""
         hub = self.hub
@@ -101,7 +105,7 @@ class Reader:
             self.begin_anew()
             position = None
         if position is None:
-            position = Position(0, hub.log.sequence)
+            position = Position.begin(hub.log.sequence)
             self.synced = False
         reset = self._reset
         self._reset = False
@@ -111,7 +115,7 @@ class Reader:
         if synced:
             self.synced = True
         if reset or synced or part.changes or not part.complete:
-            return Step(reset, position.start, part, synced)
+            return Step(reset, position.after(position.sequence, hub.log.sequence), part, synced)
         return None
 
 
@@ -156,7 +160,7 @@ class Changes(Generic[V]):
         self._enter = None
         if self._after:
             places = read_cursor(self._binding, self._after, 1)
-            place = places[0] if places else Place(b"", Position(0, 0))
+            place = places[0] if places else Place(b"", Position.begin(0))
             self._reader.begin_at(place.epoch, place.position)
         return self
 
@@ -199,7 +203,8 @@ class Changes(Generic[V]):
             yield StreamChange("reset", "", None, "")
         for changed in step.part.changes:
             kind: ChangeKind = "delete" if changed.value is None else "put"
-            reached = Position(changed.sequence, step.start)
+            last = changed is step.part.changes[-1]
+            reached = step.part.position if last else step.before._replace(sequence=changed.sequence)
             yield StreamChange(kind, changed.key, changed.value, self._cursor(hub, reached))
         if step.synced:
             yield StreamChange("synced", "", None, self._cursor(hub, step.part.position))

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from aioinformer.streams.log import Position
 
-#: Epoch, sequence, start, and the visible namespaces as bits.
-_PLACE: Final = Struct(">8sQQI")
+#: Epoch, position, and the visible namespaces as bits.
+_PLACE: Final = Struct(">8sQQQI")
 _SIGNATURE: Final = 16
 #: So many namespaces can be requested one by one, at most: a bit for each.
 NAMESPACES: Final = 32
@@ -68,8 +68,8 @@ def read_cursor(binding: bytes, text: str, count: int) -> list[Place] | None:
     if len(data) != size or not hmac.compare_digest(data[-_SIGNATURE:], _signature(binding, payload)):
         return None
     return [
-        Place(epoch, Position(sequence, start), visible)
-        for epoch, sequence, start, visible in _PLACE.iter_unpack(payload)
+        Place(epoch, Position(sequence, base, until), visible)
+        for epoch, sequence, base, until, visible in _PLACE.iter_unpack(payload)
     ]
 
 

@@ -8,11 +8,12 @@ sequence    1    2    3    4    5    6    7
 
 A change moves its object to the end. So unread changes of one object are one, a reader needs no queue, and what a slow
 reader has not read costs nothing. A deletion stays in the log, and so do the earlier labels of an object whose labels
-changed: a reader is sent a `delete` only for an object that was in its selection at its position. Both are limited by
-bytes. The oldest are dropped first, and `floor` rises to their sequence: a reader below it must begin anew.
+changed: a reader is sent a `delete` only for an object that was in its selection when it may have been told of it. Both
+are limited by bytes. The oldest are dropped first, and `floor` rises to their sequence: a reader whose knowledge is
+older must begin anew.
 
-A reader that begins has seen nothing, although the log has old changes. Its `start` is the sequence at that time: what
-had left the selection by then is not named to it, and no position before it is compared with the floor.
+A reader that has read to the end knows the state at that time. One that has read a part does not know the state of any
+time: it knows some objects as they were read, and others as at the last end, its `base`. So a position has both.
 """
 
 from __future__ import annotations
@@ -70,12 +71,16 @@ class Entry(msgspec.Struct, gc=False, eq=False):
     value: Any
     labels: Labels
 
-    def labels_at(self, sequence: int) -> bytes | None:
-        """Return the JSON of the labels at an earlier time; None if the object did not exist."""
+    def was_in(self, selection: Selection, position: Position) -> bool:
+        """Return whether the object was selected when a reader at a position may have been told of it."""
         state: Labels | None = self.labels
-        while state is not None and state.since > sequence:
+        while state is not None:
+            if state.since <= position.until and selection.selects(self.namespace, state.labels):
+                return True
+            if state.since <= position.base:
+                return False
             state = state.before
-        return None if state is None else state.labels
+        return False
 
 
 class Position(NamedTuple):
@@ -83,16 +88,28 @@ class Position(NamedTuple):
 
     Attributes:
         sequence: everything up to it has been delivered.
-        start: the sequence when the reader began with nothing.
+        base: the reader knows the state at this sequence, but for what it was told after it. If the reader began later
+            than at `sequence`, with nothing, it knows no earlier state.
+        until: up to this sequence, the reader may know later states, too. If it is `sequence`, it knows that state.
     """
 
     sequence: int
-    start: int
+    base: int
+    until: int
 
-    @property
-    def seen(self) -> int:
-        """The sequence up to which the selection of the reader must be known, to tell what has left it."""
-        return max(self.sequence, self.start)
+    @classmethod
+    def end(cls, sequence: int) -> Position:
+        """Return the position of a reader that has read to the end."""
+        return cls(sequence, sequence, sequence)
+
+    @classmethod
+    def begin(cls, sequence: int) -> Position:
+        """Return the position of a reader that begins with nothing, when the log ends at a sequence."""
+        return cls(0, sequence, sequence)
+
+    def after(self, sequence: int, now: int) -> Position:
+        """Return the position of a reader that has read on up to a sequence, and not to the end, which is now."""
+        return Position(sequence, self.base, now)
 
 
 class Changed(NamedTuple):
@@ -193,7 +210,7 @@ class ChangeLog:
 
     def has(self, position: Position) -> bool:
         """Return whether the log has everything that follows a position."""
-        return self.floor <= position.seen and position.sequence <= self.sequence
+        return self.floor <= position.base <= self.sequence and max(position.sequence, position.until) <= self.sequence
 
     def read(self, position: Position, selection: Selection, most: int) -> Read:
         """Return what follows a position for a selection.
@@ -204,30 +221,28 @@ class ChangeLog:
             most: so many changes, at most.
         """
         changes: list[Changed] = []
-        sequence, start = position
+        sequence = position.sequence
+        exact = position.until <= sequence
         size = 0
-        seen = position.seen
-        exact = sequence >= start
-        first = bisect_left(self._sequences, sequence + 1)
-        last = min(first + _VISITED, len(self._places))
-        place = first
+        place = bisect_left(self._sequences, sequence + 1)
+        last = min(place + _VISITED, len(self._places))
         while place < last and len(changes) < most and size < _BYTES:
             entry = self._places[place]
             place += 1
             if entry is None:
                 continue
             selected = selection.selects(entry.namespace, entry.labels.labels)
-            if selected and not (exact and entry.changed <= sequence):
-                value = entry.value
-            elif selected == selection.selects(entry.namespace, entry.labels_at(seen)):
+            if selected:
+                if exact and entry.changed <= sequence and entry.was_in(selection, position):
+                    continue
+            elif not entry.was_in(selection, position):
                 continue
-            else:
-                value = entry.value if selected else None
+            value = entry.value if selected else None
             changes.append(Changed(entry.sequence, entry.key, entry.namespace, value))
             size += len(value) if type(value) is bytes else 0
-        complete = place == len(self._places)
-        reached = self.sequence if complete else self._sequences[place - 1]
-        return Read(changes, Position(reached, start if reached < start else 0), complete)
+        if place == len(self._places):
+            return Read(changes, Position.end(self.sequence), True)
+        return Read(changes, position.after(self._sequences[place - 1], self.sequence), False)
 
     def leaving(self, position: Position, before: Selection, after: Selection) -> Iterator[Changed]:
         """Yield the objects that a reader has and that are in none of its namespaces any more.
@@ -237,10 +252,8 @@ class ChangeLog:
             before: the selection up to now.
             after: the selection from now on.
         """
-        seen = position.seen
         for entry in list(self._latest.values()):
-            labels = entry.labels_at(seen)
-            if before.selects(entry.namespace, labels) and not after.selects(entry.namespace, labels):
+            if entry.was_in(before, position) and not entry.was_in(after, position):
                 yield Changed(position.sequence, entry.key, entry.namespace, None)
 
     def _append(self, entry: Entry) -> None:

@@ -9,8 +9,9 @@ data: {"resource":"v1/pods","key":"shop/web-2"}
 id: WmR…
 ```
 
-A part of the log becomes one run of events, which all readers share; only the last event of what is sent at once has an
-`id`, the cursor of the reader. A client that loses the connection in between gets all of it again, which does no harm.
+A part of the log becomes one run of events, which all readers share. Of what is sent at once, only the first and the
+last event have an `id`, the cursor of the reader. That of the first one says that the client may have some of the
+events: if it loses the connection in between, it gets all of them again, and what has been deleted since then.
 """
 
 from __future__ import annotations
@@ -54,9 +55,14 @@ def reset(resource: Resource[Any]) -> bytes:
     return b'event: reset\ndata: {"resource":%b}\n\n' % _text(resource.gvr)
 
 
-def with_cursor(events: bytes, cursor: str) -> bytes:
-    """Return events, the last of which has the cursor as its id."""
-    return b"%bid: %b\n\n" % (events[:-1], cursor.encode())
+def with_cursors(events: bytes, before: str, after: str) -> bytes:
+    """Return events with ids: the first one has the cursor of a client that has some of them, the last one of all."""
+    return b"id: %b\n%bid: %b\n\n" % (before.encode(), events[:-1], after.encode())
+
+
+def with_cursor(event: bytes, cursor: str) -> bytes:
+    """Return one event with the cursor as its id."""
+    return b"%bid: %b\n\n" % (event[:-1], cursor.encode())
 
 
 def run_of(changes: Iterable[Changed], resource: Resource[Any]) -> bytes:

@@ -19,7 +19,7 @@ from aioinformer.resources.resource import Resource
 from aioinformer.resources.selectors import LabelSelector
 from aioinformer.streams.changes import Reader
 from aioinformer.streams.cursors import Place, write_cursor
-from aioinformer.streams.log import Changed
+from aioinformer.streams.log import Changed, Position
 from aioinformer.streams.selection import Selection, selected
 from aioinformer.streams.views import ViewMaker
 from aioinformer.web import frames
@@ -110,14 +110,17 @@ class Feed:
         """Leave the hub."""
         self._informer.leave_hub(self.reader.hub)
 
-    def place(self) -> Place | None:
-        """Return where the feed is; None if it has not begun."""
-        position = self.reader.position
-        if position is None:
-            return None
+    def place(self, position: Position | None = None) -> Place:
+        """Return the place of a feed that has begun, for a cursor.
+
+        Args:
+            position: by default, that of the reader.
+        """
+        reached = position or self.reader.position
+        assert reached is not None
         names = self._names
         bits = sum(1 << place for place, name in enumerate(names) if self.visible is None or name in self.visible)
-        return Place(self.reader.hub.epoch, position, bits)
+        return Place(self.reader.hub.epoch, reached, bits)
 
     def go_on(self, place: Place) -> None:
         """Begin where another stream has ended, and with what the user could see then; otherwise with a reset."""
@@ -337,34 +340,45 @@ class Opened:
     def _events(self) -> bytes | None:
         """Return the next events; b"" for none in this part of the logs, and None if there is nothing to read."""
         found: list[bytes] = []
+        before: list[Place] = []
+        events = 0
+        if not all(feed.reader.can_begin() for feed in self._feeds):  # until then, there is no cursor for all
+            self._check_end()
+            return None
         idle = True
         for feed in self._feeds:
             step = feed.reader.step()
+            before.append(feed.place(None if step is None else step.before))
             if step is None:
-                self._ended = self._ended or feed.reader.hub.ended
                 continue
             idle = False
             if step.reset:
                 self._synced = False
+                events += 1
                 found.append(frames.reset(feed.resource))
             if step.part.changes:
-                events = step.part.forms.get("events")
-                if events is None:
-                    events = step.part.forms["events"] = frames.run_of(step.part.changes, feed.resource)
-                found.append(events)
+                run = step.part.forms.get("events")
+                if run is None:
+                    run = step.part.forms["events"] = frames.run_of(step.part.changes, feed.resource)
+                events += len(step.part.changes)
+                found.append(run)
         if idle:
+            self._check_end()
             return None
         synced = all(feed.reader.synced for feed in self._feeds)
         if synced and not self._synced:
             found.append(frames.SYNCED)
+            events += 1
         self._synced = synced
         if not found:
             return b""
-        places = [place for feed in self._feeds if (place := feed.place()) is not None]
-        events = b"".join(found)
-        if len(places) < len(self._feeds):  # until all have begun, there is no place to go on from
-            return events
-        return frames.with_cursor(events, write_cursor(self._binding, places))
+        cursor = write_cursor(self._binding, [feed.place() for feed in self._feeds])
+        if events == 1:
+            return frames.with_cursor(found[0], cursor)
+        return frames.with_cursors(b"".join(found), write_cursor(self._binding, before), cursor)
+
+    def _check_end(self) -> None:
+        self._ended = self._ended or any(feed.reader.hub.ended for feed in self._feeds)
 
     async def _look_at_rights(self) -> None:
         """Ask again what the user may see, and delete what is lost at the client."""

@@ -163,7 +163,7 @@ class StreamCore:
             raise
         if places is not None:
             stream.go_on(places, visible)
-        elif request.after:
+        else:  # a client without a cursor may have a part of the first objects of an earlier stream
             stream.begin_anew()
         self._open.add(stream)
         if self._timer is None:

@@ -396,5 +396,4 @@ async def test_idle_reader_takes_two_kib_at_most() -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    print((taken[1] - taken[0]) / count)
     assert (taken[1] - taken[0]) / count <= 2048

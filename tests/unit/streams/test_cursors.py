@@ -9,7 +9,7 @@ from aioinformer.streams.cursors import Place, binding_of, read_cursor, write_cu
 from aioinformer.streams.log import Position
 
 BINDING = binding_of(b"secret", "alice", "*;app=web")
-PLACES = [Place(b"abcdefgh", Position(5, 0), 3), Place(b"12345678", Position(2**40, 7))]
+PLACES = [Place(b"abcdefgh", Position.end(5), 3), Place(b"12345678", Position(2**40, 7, 9))]
 
 
 def test_cursor_returns_its_places() -> None:

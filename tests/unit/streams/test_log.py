@@ -81,7 +81,7 @@ class Reader:
             self.resets += 1
             self.copy.clear()
         if self.position is None:
-            self.position = Position(0, log.sequence)
+            self.position = Position.begin(log.sequence)
         changes, self.position, complete = log.read(self.position, self.by, most)
         for change in changes:
             assert change.key in self.allowed, f"{change.key} was never in the selection"
@@ -167,8 +167,8 @@ def test_unread_changes_of_one_object_are_one() -> None:
     for value in range(1000):
         log.put("a/x", "a", b"{}", value)
         log.put("a/y", "a", b"{}", value)
-    assert names(log, Position(0, 0)) == ["+a/x", "+a/y"]
-    assert names(log, Position(log.sequence - 1, 0)) == ["+a/y"]
+    assert names(log, Position.end(0)) == ["+a/x", "+a/y"]
+    assert names(log, Position.end(log.sequence - 1)) == ["+a/y"]
 
 
 def test_equal_view_is_no_change() -> None:
@@ -182,7 +182,7 @@ def test_equal_view_with_other_labels_is_a_change_for_selections_only() -> None:
     log = ChangeLog(1 << 20)
     web = selection(None, "app=web")
     log.put("a/x", "a", b'{"app":"web"}', 1)
-    position = Position(log.sequence, 0)
+    position = Position.end(log.sequence)
     log.put("a/x", "a", b'{"app":"db"}', 1)
     assert names(log, position) == []
     assert names(log, position, web) == ["-a/x"]
@@ -193,7 +193,7 @@ def test_object_that_was_never_selected_is_not_named() -> None:
     log = ChangeLog(1 << 20)
     web = selection(None, "app=web")
     log.put("a/x", "a", b'{"app":"db"}', 1)
-    position = Position(log.sequence, 0)
+    position = Position.end(log.sequence)
     log.put("a/x", "a", b'{"app":"db"}', 2)
     log.put("a/secret", "a", b"{}", 1)
     log.delete("a/secret")
@@ -203,7 +203,7 @@ def test_object_that_was_never_selected_is_not_named() -> None:
 
 def test_object_that_came_and_went_unread_is_not_named() -> None:
     log = ChangeLog(1 << 20)
-    position = Position(log.sequence, 0)
+    position = Position.end(log.sequence)
     log.put("a/x", "a", b"{}", 1)
     log.delete("a/x")
     assert names(log, position) == []
@@ -214,19 +214,19 @@ def test_new_reader_is_sent_no_deletions() -> None:
     log.put("a/x", "a", b"{}", 1)
     log.put("a/y", "a", b"{}", 1)
     log.delete("a/x")
-    assert names(log, Position(0, log.sequence)) == ["+a/y"]
+    assert names(log, Position.begin(log.sequence)) == ["+a/y"]
 
 
 def test_too_many_deletions_are_a_reset_for_old_positions_only() -> None:
     log = ChangeLog(2000)
     for number in range(100):
         log.put(f"a/{number}", "a", b"{}", 1)
-    old = Position(log.sequence, 0)
+    old = Position.end(log.sequence)
     for number in range(100):
         log.delete(f"a/{number}")
     assert not log.has(old)
-    assert log.has(Position(log.sequence - 2, 0))
-    assert log.has(Position(0, log.sequence))
+    assert log.has(Position.end(log.sequence - 2))
+    assert log.has(Position.begin(log.sequence))
     assert log.kept <= 2000
     assert len(log.keys()) < 6
 
@@ -236,7 +236,7 @@ def test_reader_of_a_long_log_visits_it_in_parts() -> None:
     for number in range(10_000):
         log.put(f"a/{number}", "a", b"{}", 1)
     web = selection(None, "app=web")
-    position = Position(0, log.sequence)
+    position = Position.begin(log.sequence)
     parts = 0
     complete = False
     while not complete:
@@ -252,17 +252,32 @@ def test_new_reader_gets_an_object_that_is_relabelled_while_it_begins() -> None:
     log.put("a/y", "a", b"{}", 1)
     log.put("a/z", "a", b"{}", 1)
     log.put("a/x", "a", b'{"app":"web"}', 1)
-    changes, position, _ = log.read(Position(0, log.sequence), EVERYTHING, 1)
+    changes, position, _ = log.read(Position.begin(log.sequence), EVERYTHING, 1)
     assert [each.key for each in changes] == ["a/y"]
     log.put("a/x", "a", b'{"app":"db"}', 1)
     assert names(log, position) == ["+a/z", "+a/x"]
+
+
+def test_object_that_left_is_deleted_after_a_part_that_ends_behind_its_leaving() -> None:
+    log = ChangeLog(1 << 20)
+    web = selection(None, "app=web")
+    for name in ("x", "y"):
+        log.put(f"a/{name}", "a", b'{"app":"web"}', 1)
+    position = Position.end(log.sequence)
+    log.put("a/x", "a", b'{"app":"db"}', 1)
+    log.put("a/y", "a", b'{"app":"web"}', 2)
+    log.put("a/z", "a", b'{"app":"web"}', 1)
+    log.put("a/x", "a", b'{"app":"db"}', 2)
+    changes, position, complete = log.read(position, web, 1)
+    assert ([each.key for each in changes], complete) == (["a/y"], False)
+    assert names(log, position, web) == ["+a/z", "-a/x"]
 
 
 def test_lost_namespace_is_deleted_as_of_the_position() -> None:
     log = ChangeLog(1 << 20)
     log.put("a/x", "a", b"{}", 1)
     log.put("b/y", "b", b"{}", 1)
-    position = Position(log.sequence, 0)
+    position = Position.end(log.sequence)
     log.put("b/new", "b", b"{}", 1)
     log.delete("b/y")
     left = list(log.leaving(position, EVERYTHING, selection(frozenset({"a"}), "")))

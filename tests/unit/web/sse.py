@@ -55,6 +55,10 @@ class Client:
         else:
             self.synced += 1
 
+    def lose(self) -> None:
+        """Forget a half event, as at the end of a connection."""
+        self._rest = b""
+
     def take(self) -> list[str]:
         """Return what came since the last call."""
         taken = self.log
