@@ -6,18 +6,21 @@ import base64
 import hashlib
 import json
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.resources.resource import Resource
+from aioinformer.testing.api.conversions import WebhookConversion
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.selectors import selectable_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from aioinformer.testing.api.conversions import Stored
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _STATUS_VERBS = ["get", "patch", "update"]
@@ -31,7 +34,8 @@ _DEPRECATED = {
 class Conversion:
     """Convert objects between a version and the stored version; the argument is not changed.
 
-    Other versions differ only in their names, those of custom resources too: there are no webhooks.
+    Versions without one differ only in their names. For custom resources with a webhook, the functions raise
+    `ConversionNeeded` until its answer is known.
 
     Attributes:
         stored_as: resource in the stored version, "v1/events".
@@ -58,7 +62,8 @@ class Served:
         schema: OpenAPI schema of a custom resource.
         scale: paths of the scale subresource of a custom resource.
         deprecated: the warning for this version, "" for none.
-        conversion: to and from the stored version; None if this is the stored version.
+        conversion: to and from the stored version; None if no other version is stored.
+        webhook: converts the objects of a custom resource; None if they are converted without one.
         stored_as: the resource in the stored version; errors about the contents of an object name it.
         collection: name of the collection of its objects.
         stored_fields: names of `fields` in the stored version, and further ones.
@@ -69,12 +74,13 @@ class Served:
     custom: bool = False
     entries: list[dict[str, Any]] = field(default_factory=list)
     fields: tuple[str, ...] = ()
-    subresources: frozenset[str] = frozenset()
+    subresources: frozenset[str] = field(init=False)
     columns: tuple[Mapping[str, Any], ...] = ()
     schema: Mapping[str, Any] | None = None
     scale: Mapping[str, Any] | None = None
     deprecated: str = ""
     conversion: Conversion | None = None
+    webhook: WebhookConversion | None = None
     head: bytes = b""
     list_kind: str = ""
     stored_as: Resource[Any] = field(init=False)
@@ -87,26 +93,55 @@ class Served:
         self.stored_as = resource
         self.collection = resource.group_resource
         self.stored_fields = self.stored_fields or self.fields
+        self.subresources = frozenset(row["name"].partition("/")[2] for row in self.entries if "/" in row["name"])
         self.list_kind = self.list_kind or f"{resource.kind}List"
         version = f'"apiVersion":"{resource.api_version}",'
         self.head = ("{" + (version if self.custom else f'"kind":"{resource.kind}",{version}')).encode()
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether this is the version that is stored."""
+        return self.stored_as == self.resource
 
     def body(self, stored: bytes) -> bytes:
         """Return a stored object in this version."""
         if stored.startswith(self.head):
             return stored
         if self.conversion is not None:
-            return encode_object(self.conversion.from_stored(decode(stored)), custom=False)
+            return encode_object(self.conversion.from_stored(decode(stored)), custom=self.custom)
         rest = stored.index(b'"kind":' if self.custom else b'"metadata":')
         return self.head + stored[rest:]
 
+    def form(self, record: Stored) -> bytes:
+        """Return what lists and watches send of an object. A webhook has converted it already."""
+        found = None if self.webhook is None else self.webhook.form(record, self.resource.api_version)
+        return self.body(record.body) if found is None else found
+
+    def has_form(self, record: Stored) -> bool:
+        """Return whether `form` needs no webhook for an object."""
+        if self.webhook is None or record.body.startswith(self.head):
+            return True
+        return self.webhook.form(record, self.resource.api_version) is not None
+
+    def as_stored(self, body: bytes) -> Served:
+        """Return the resource in the version in which an object is stored, for changes of its metadata.
+
+        Objects of custom resources with a webhook are stored in the version that was the stored one when they were
+        written last.
+        """
+        return self if self.webhook is None else self.webhook.versions.get(decode(body)["apiVersion"], self)
+
     def decoded(self, body: bytes) -> Mapping[str, Any]:
         """Return an object in the stored version, from its body in that version or in this one."""
-        if self.conversion is None:
+        if self.conversion is None or self.custom:
             obj: Mapping[str, Any] = decode(self.body(body))
             return obj
         obj = decode(body)
         return self.to_stored(obj) if body.startswith(self.head) else obj
+
+    def source(self, record: Stored) -> bytes:
+        """Return the body of which `decoded` makes an object for a list or a watch."""
+        return record.body if self.webhook is None else self.form(record)
 
     def to_stored(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an object of this version in the stored version."""
@@ -160,10 +195,8 @@ class Registry:
 
     def find_collection(self, collection: str) -> Served | None:
         """Return the resource of a collection, preferably in the stored version."""
-        for served in self._served.values():
-            if served.collection == collection and served.conversion is None:
-                return served
-        return None
+        found = [served for served in self._served.values() if served.collection == collection]
+        return next((served for served in found if served.is_stored), found[0] if found else None)
 
     def versions(self, group: str) -> list[str]:
         """Return the versions of a group, preferred one first; empty for an unknown group."""
@@ -213,7 +246,7 @@ class Registry:
         """Serve the resource of a CustomResourceDefinition, in place of its earlier definition."""
         spec = definition["spec"]
         self.forget(definition)
-        added = [self._add(_custom(spec, version)) for version in spec["versions"] if version.get("served")]
+        added = [self._add(served) for served in _versions(spec)]
         versions = [served.resource.version for served in added]
         known = self._versions.setdefault(spec["group"], [])
         known[:] = sorted({*known, *versions}, key=_version_priority)
@@ -239,7 +272,6 @@ class Registry:
             if other.resource.group_resource == resource.group_resource:
                 served.others[other.resource.api_version] = other
                 other.others[resource.api_version] = served
-        served.subresources = frozenset(row["name"].partition("/")[2] for row in served.entries if "/" in row["name"])
         self._served[resource.group, resource.version, resource.plural] = served
         if resource.version not in self._versions.setdefault(resource.group, []):
             self._versions[resource.group].append(resource.version)
@@ -317,6 +349,32 @@ def _custom(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Served:
         deprecated=_deprecation(spec, version) if version.get("deprecated") else "",
         list_kind=names["listKind"],
     )
+
+
+def _versions(spec: Mapping[str, Any]) -> list[Served]:
+    """Return the versions of a definition that are served."""
+    every = [_custom(spec, version) for version in spec["versions"]]
+    [kept] = [served for served, version in zip(every, spec["versions"], strict=True) if version.get("storage")]
+    conversion = spec.get("conversion") or {}
+    if conversion.get("strategy") == "Webhook":
+        plain = [_custom(spec, version) for version in spec["versions"]]
+        webhook = WebhookConversion(conversion["webhook"], {served.resource.api_version: served for served in plain})
+        for served in (*every, *plain):
+            served.stored_fields = kept.fields
+        for served in every:
+            _convert(served, kept, webhook)
+    return [served for served, version in zip(every, spec["versions"], strict=True) if version.get("served")]
+
+
+def _convert(served: Served, kept: Served, webhook: WebhookConversion) -> None:
+    """Let a webhook convert the objects of a version from and to the stored one."""
+    to_stored, from_stored = (
+        partial(webhook.convert, api_version=each.resource.api_version) for each in (kept, served)
+    )
+    served.webhook = webhook
+    served.conversion = Conversion(kept.resource.gvr, to_stored, from_stored)
+    served.stored_as = kept.resource
+    served.fields = tuple(name for name in served.fields if name in kept.fields)
 
 
 def _deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.responses import DEPRECATED, negotiate
 from aioinformer.testing.api.routes import check_name
+from aioinformer.testing.http.converting import Conversions
 from aioinformer.testing.http.reading.reads import Reads
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class ResourceHandlers:
     ) -> None:
         self._cluster = cluster
         self._webhook_services = webhook_services
+        self._conversions = Conversions(webhook_services)
         self._reads = Reads(
             cluster,
             faults,
@@ -57,6 +59,7 @@ class ResourceHandlers:
             version_wait=version_wait,
             watch_timeout=watch_timeout,
             rng=rng,
+            conversions=self._conversions,
         )
         self._access = access
 
@@ -70,12 +73,13 @@ class ResourceHandlers:
         # Loaded by the first write: most servers in tests are only read over HTTP.
         from aioinformer.testing.http.writing.writes import Writes
 
-        return Writes(self._cluster, self._access, self._webhook_services)
+        return Writes(self._cluster, self._access, self._webhook_services, self._conversions)
 
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Answer a request."""
         served, verb = target.served, target.verb
         assert served is not None
+        self._conversions.begin()
         if served.deprecated:
             request[DEPRECATED] = served.deprecated
         if target.subresource in _STREAMS and served.resource.group_resource == "pods":

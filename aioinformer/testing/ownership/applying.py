@@ -19,6 +19,7 @@ from aioinformer.testing.ownership.managers import (
     NO_TYPE,
     ConflictError,
     apply,
+    forms_of,
     ignored_fields,
     noted_time,
     read_owners,
@@ -57,13 +58,14 @@ def applied(
         raise _untyped(served, config.get("metadata"), wrong)
     former = read_owners(live["metadata"]) if live is not None else None
     ignored = ignored_fields(served, by)
+    forms = forms_of(served)
     try:
-        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored)
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored, forms=forms)
     except ConflictError as error:
         taken_over = _still_as_applied(live or {}, type_) if by.name == _KUBECTL else NO_FIELDS
         if conflicts := [each for each in error.conflicts if each.path not in taken_over]:
             raise _conflict(ConflictError(conflicts)) from None
-        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored)
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored, forms=forms)
     if by.name == _KUBECTL:
         _bring_up_to_date(merged, config)
     return merged, owners

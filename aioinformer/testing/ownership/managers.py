@@ -9,7 +9,9 @@ Each entry belongs to one manager, one operation (Update or Apply), one API vers
 * An object without entries is not tracked until the first apply; then the existing fields belong to
   "before-first-apply".
 * If there are more than ten updaters, the oldest become one, "ancient-changes".
-* Versions of a group differ in their names only, so the entries of all versions are compared with one form.
+* Without a webhook that converts them, the versions of a group differ in their names only, so the entries of all
+  versions are compared with one form. With one, the entries of each version are compared with the object in that
+  version; entries of a version that the definition does not have any more are dropped.
 
 The time of an entry changes when its manager changes the object, so a write that changes nothing stores nothing.
 """
@@ -17,7 +19,7 @@ The time of an entry changes when its manager changes the object, so a write tha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from aioinformer.resources.catalog.go_structs import go_json
 from aioinformer.testing.patches.json_patches import same, same_in_go
@@ -42,6 +44,7 @@ from aioinformer.testing.schemas.typed_fields import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from aioinformer.testing.api.conversions import WebhookConversion
     from aioinformer.testing.api.served import Served
 
 _MOST_UPDATERS = 10
@@ -66,6 +69,21 @@ _UNOWNED: FieldSet = frozenset(
     }
 )
 NO_TYPE = FieldType({}, {})
+
+
+class Forms(Protocol):
+    """The versions of an object that a webhook converts."""
+
+    def has(self, api_version: str) -> bool:
+        """Return whether there is such a version."""
+
+    def form(self, obj: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
+        """Return an object in a version."""
+
+    def type(self, api_version: str) -> FieldType:
+        """Return the fields of a version."""
+
+
 _RESET: list[dict[str, Any]] = [{}]
 
 
@@ -179,6 +197,7 @@ def after_update(
     manager: Manager,
     now: str,
     ignored: FieldSet = NO_FIELDS,
+    forms: Forms | None = None,
 ) -> Owners:
     """Return the owners after an update.
 
@@ -186,11 +205,13 @@ def after_update(
         old: the object before; for a new object the fields that exist without a writer.
         owners: before the write; None if the object is not tracked.
         ignored: fields that this kind of write cannot change.
+        forms: the other versions of the object; None if all have the same fields.
     """
     if owners is None:
         return {}
-    changes = compare(old, new, type_)
-    after = _without(owners, changes)
+    compared = _Compared(old, new, type_, manager.api_version, forms)
+    changes = compared.own
+    after = _without(owners, compared)
     own = frozenset(changes.modified | changes.added) - changes.removed - _UNOWNED
     own -= fields_below(own, ignored)
     if own:
@@ -209,6 +230,7 @@ def apply(
     *,
     force: bool,
     ignored: FieldSet = NO_FIELDS,
+    forms: Forms | None = None,
 ) -> tuple[dict[str, Any], Owners]:
     """Apply a configuration.
 
@@ -216,6 +238,7 @@ def apply(
         live: the current object; empty if there is none.
         owners: before the apply; None if the object is not tracked.
         ignored: fields that this kind of write cannot change.
+        forms: the other versions of the object; None if all have the same fields.
 
     Returns:
         The object after the apply, and its owners.
@@ -225,26 +248,34 @@ def apply(
     """
     if owners is None:
         first = Manager("before-first-apply", "Update", manager.api_version)
-        owners = after_update({}, live, type_, {}, first, now) if live else {}
+        owners = after_update({}, live, type_, {}, first, now, forms=forms) if live else {}
     named = fields_of(config, type_)
     named -= fields_below(named, ignored)
     # An applier is the same manager in every version.
     earlier = next((each for each in owners if each._replace(api_version=manager.api_version) == manager), manager)
-    owners = dict(owners)
+    owners = {each: owned for each, owned in owners.items() if forms is None or forms.has(each.api_version)}
     former = owners.pop(earlier, Owned(NO_FIELDS))
     # Fields of the server count here, too: an object must not lose its name with its last label.
     after = {**owners, manager: Owned(named)}
-    merged = _pruned(merge(live, config, type_), after, former.fields, type_)
-    changes = compare(live, merged, type_)
+    if forms is None:
+        merged = _pruned(merge(live, config, type_), after, former.fields, type_)
+    else:
+        merged = _pruned_by_version(
+            merge(live, config, type_), after, former.fields, earlier.api_version, manager.api_version, forms
+        )
+    compared = _Compared(live, merged, type_, manager.api_version, forms)
+    changes = compared.own
     taken = changes.modified | changes.added
     own = named - _UNOWNED
     others = {each: owned for each, owned in after.items() if each != manager}
     conflicts = [
-        Conflict(each, path) for each, owned in sorted(others.items()) for path in sorted(owned.fields & taken)
+        Conflict(each, path)
+        for each, owned in sorted(others.items())
+        for path in sorted(owned.fields & compared.taken(each.api_version))
     ]
     if conflicts and not force:
         raise ConflictError(conflicts)
-    result = _without(others, changes)
+    result = _without(others, compared)
     # An apply that only shares fields keeps the times: the object has not changed.
     changed = bool(taken or changes.removed)
     if own:
@@ -265,11 +296,83 @@ def _pruned(merged: dict[str, Any], owners: Owners, former: FieldSet, type_: Fie
     return dict(remove(merged, (present - left) & former, type_))
 
 
-def _without(owners: Owners, changes: Comparison) -> Owners:
+def _pruned_by_version(
+    merged: dict[str, Any], owners: Owners, former: FieldSet, applied_in: str, version: str, forms: Forms
+) -> dict[str, Any]:
+    """Do the same as `_pruned` for an object that others manage in other versions.
+
+    Args:
+        applied_in: the version in which the manager applied before.
+        version: in which it applies now, and of the result.
+    """
+    if not former:
+        return merged
+    there, type_ = dict(forms.form(merged, applied_in)), forms.type(applied_in)
+    pruned = remove(there, with_named_parents(former, type_), type_)
+    # Begin with the own version: a field that is removed too early may be needed for a conversion.
+    for each in sorted({owner.api_version for owner in owners}, key=lambda name: (name != applied_in, name)):
+        type_ = forms.type(each)
+        there, pruned = dict(forms.form(there, each)), dict(forms.form(pruned, each))
+        owned = NO_FIELDS.union(*(kept.fields for owner, kept in owners.items() if owner.api_version == each))
+        gone = _present(there, type_) - _present(pruned, type_) - with_named_parents(owned, type_)
+        pruned = remove(there, gone, type_)
+    type_ = forms.type(applied_in)
+    there, pruned = dict(forms.form(merged, applied_in)), dict(forms.form(pruned, applied_in))
+    dangling = _present(there, type_) - _present(pruned, type_)
+    left = remove(there, dangling & with_named_parents(former, type_), type_)
+    return dict(forms.form(left, version))
+
+
+def _present(obj: Mapping[str, Any], type_: FieldType) -> FieldSet:
+    return with_named_parents(fields_of(obj, type_), type_)
+
+
+class _Compared:
+    """What a write changes, in each version.
+
+    Attributes:
+        own: in the version of the write.
+    """
+
+    def __init__(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], type_: FieldType, version: str, forms: Forms | None
+    ) -> None:
+        self._old = old
+        self._new = new
+        self._forms = forms
+        self.own = compare(old, new, type_)
+        self._by_version = {version: self.own}
+
+    def has(self, version: str) -> bool:
+        """Return whether there is such a version."""
+        return self._forms is None or self._forms.has(version)
+
+    def at(self, version: str) -> Comparison:
+        """Return what changes in a version."""
+        if self._forms is None:
+            return self.own
+        found = self._by_version.get(version)
+        if found is None:
+            before = self._forms.form(self._old, version) if self._old else {}
+            found = compare(before, self._forms.form(self._new, version), self._forms.type(version))
+            self._by_version[version] = found
+        return found
+
+    def taken(self, version: str) -> FieldSet:
+        """Return the fields that are added or modified in a version."""
+        changes = self.at(version)
+        return frozenset(changes.modified | changes.added)
+
+
+def _without(owners: Owners, compared: _Compared) -> Owners:
     """Return the owners without the fields that a write has changed or removed."""
-    gone = changes.modified | changes.added | changes.removed
-    left = {manager: owned.fields - gone for manager, owned in owners.items()}
-    return {manager: replace(owners[manager], fields=fields) for manager, fields in left.items() if fields}
+    left: Owners = {}
+    for manager, owned in owners.items():
+        if compared.has(manager.api_version):
+            changes = compared.at(manager.api_version)
+            if fields := owned.fields - changes.modified - changes.added - changes.removed:
+                left[manager] = replace(owned, fields=fields)
+    return left
 
 
 def _capped(owners: Owners) -> Owners:
@@ -326,7 +429,28 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
         # A new built-in object starts as the zero value of a Go type, which has some fields.
         old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
     ignored = ignored_fields(served, by)
-    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored))
+    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored, forms_of(served)))
+
+
+class _Versions:
+    """The versions of a custom resource that a webhook converts."""
+
+    def __init__(self, webhook: WebhookConversion) -> None:
+        self._webhook = webhook
+
+    def has(self, api_version: str) -> bool:
+        return api_version in self._webhook.versions
+
+    def form(self, obj: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
+        return self._webhook.convert(obj, api_version)
+
+    def type(self, api_version: str) -> FieldType:
+        return kind_type(self._webhook.versions[api_version]) or NO_TYPE
+
+
+def forms_of(served: Served) -> Forms | None:
+    """Return the versions of a resource; None if all have the same fields."""
+    return None if served.webhook is None else _Versions(served.webhook)
 
 
 def keep_times(served: Served, obj: dict[str, Any], old: Mapping[str, Any]) -> None:

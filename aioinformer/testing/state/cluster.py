@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.validation import metadata_causes
 from aioinformer.testing.state.deletion import delete_record
 from aioinformer.testing.state.preconditions import check_delete_preconditions, check_permanence, checked_metadata
@@ -63,7 +64,7 @@ class Cluster:
         """Store an object with its status and timestamps, as if it had always been there. Missing uid and times are
         set.
 
-        An object of the same name is replaced.
+        An object of the same name is replaced. No webhook is called: an object is stored in the version of `served`.
 
         Args:
             obj: is changed and kept; pass a copy.
@@ -80,6 +81,7 @@ class Cluster:
         metadata.setdefault("creationTimestamp", self.now())
         metadata.setdefault("uid", self.naming.uid())
         old = self.store.find(served, namespace, metadata["name"])
+        served = served.as_stored(encode_plain(obj))
         return self.store.commit(served, "MODIFIED" if old else "ADDED", obj, old, version)
 
     def delete(

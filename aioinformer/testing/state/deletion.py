@@ -42,6 +42,7 @@ def delete_record(
     Returns:
         The last state of the object, and whether it is deleted.
     """
+    served = served.as_stored(record.body)
     obj = decode(served.body(record.body))
     metadata = obj["metadata"]
     finalizers = list(metadata.get("finalizers") or ())
@@ -255,6 +256,7 @@ class GarbageCollector:
         self._change(served, record, drop)
 
     def _change(self, served: Served, record: Record, change: Callable[[dict[str, Any]], None]) -> None:
+        served = served.as_stored(record.body)
         obj = decode(served.body(record.body))
         change(obj["metadata"])
         by = Manager("kube-controller-manager", "Update", served.resource.api_version)

@@ -133,7 +133,7 @@ class Housekeeper:
         by_collection = {
             served.collection: served
             for served in self._cluster.store.registry
-            if served.resource.namespaced and served.conversion is None
+            if served.resource.namespaced and (served.custom or served.is_stored)
         }
         return list(by_collection.values())
 

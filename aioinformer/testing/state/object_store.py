@@ -69,12 +69,12 @@ class ObjectStore:
         Args:
             encoded: the body under the old resourceVersion, if the caller has encoded it already.
         """
-        metadata = obj["metadata"]
+        kept = served.to_stored(obj)
+        metadata = kept["metadata"]
         if version is None:
             version = self.storage.next_version()
         self.storage.version = max(self.storage.version, version)
         metadata["resourceVersion"] = str(version)
-        kept = served.to_stored(obj)
         if encoded and old is not None and kept is obj:
             body = with_version(encoded, old.version, version)
         else:

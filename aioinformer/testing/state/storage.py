@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Record:
     """One version of one object. It never changes after it was stored.
 
@@ -75,6 +75,14 @@ class Change:
     type: ChangeType
     record: Record
     previous: Record | None
+    _left: Record | None = None
+
+    @property
+    def left(self) -> Record | None:
+        """The object before the change under its version: what a watch sends whose selection it leaves."""
+        if self._left is None and self.previous is not None:
+            self._left = self.previous.under(self.version)
+        return self._left
 
 
 class Collection:

@@ -280,7 +280,7 @@ class Writer:
         fill_defaults(served, obj)
         if not served.custom:
             self._admission.default(served, obj)
-        if served.conversion is not None:
+        if served.conversion is not None and not served.custom:
             # Drop what this version cannot express before the object is checked.
             settled = served.from_stored(served.to_stored(obj))
             obj.clear()

@@ -84,14 +84,14 @@ class TableMaker:
         """Return a table of a list, made in small steps."""
         rows: list[dict[str, Any]] = []
         for index, record in enumerate(records):
-            rows.append(self._row(self._served.decoded(record.body)))
+            rows.append(self._row(self._served.decoded(self._served.source(record))))
             if index % _ROWS_AT_ONCE == _ROWS_AT_ONCE - 1:
                 await asyncio.sleep(0)
         return self._table(rows, metadata)
 
     def event(self, record: Record) -> bytes:
         """Return a table for a watch event. Only the first one has the column definitions."""
-        return self._event(self._served.decoded(record.body))
+        return self._event(self._served.decoded(self._served.source(record)))
 
     def bookmark(self, version: int, initial_end: bool) -> bytes:
         """Return the object of a bookmark."""
@@ -126,7 +126,7 @@ class TableMaker:
         metadata = field(obj, "metadata", {})
         if self._include == "Object":
             row["object"] = obj
-            if self._served.conversion is not None:
+            if not self._served.is_stored and not self._served.custom:
                 row["object"] = decode(self._served.body(encode_object(obj, custom=False)))
         elif self._include == "None" and _INITIAL_EVENTS_END not in (metadata.get("annotations") or {}):
             # The bookmark that ends the initial events always has its metadata, as nothing else identifies it.

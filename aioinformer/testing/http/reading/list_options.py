@@ -174,7 +174,9 @@ def parse_selection(query: Mapping[str, str], served: Served, namespace: str) ->
             raise statuses.bad_request(f"field label not supported: {requirement.path}")
         known = ", ".join(f'"{name}"' for name in METADATA_FIELDS)
         raise statuses.bad_request(f'"{requirement.path}" is not a known field selector: only {known}')
-    return Selection(namespace or _one_namespace(fields), labels, fields, served.fields)
+    return Selection(
+        namespace or _one_namespace(fields), labels, fields, served.stored_fields if served.custom else served.fields
+    )
 
 
 def _one_namespace(fields: FieldSelector) -> str:

@@ -148,7 +148,7 @@ def list_metadata(page: Page, *, custom: bool = False) -> bytes:
 
 
 def _item(served: Served, record: Record, strip: int) -> bytes:
-    body = served.body(record.body)
+    body = served.form(record)
     return b"{" + body[strip:] if strip else body
 
 

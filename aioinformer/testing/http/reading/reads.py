@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING
 
 from aiohttp import HttpVersion11, web
@@ -23,11 +24,11 @@ from aioinformer.testing.http.reading.lists import Page, list_chunks, list_metad
 from aioinformer.testing.http.reading.streams import BookmarkMaker, WatchStream
 from aioinformer.testing.http.reading.watches import (
     Watch,
-    beta_metadata_body,
     bookmark_line,
     error_line,
     metadata_body,
     object_body,
+    partial_form,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.converting import Conversions
     from aioinformer.testing.http.faults import FaultSet
     from aioinformer.testing.state.admission import TableRenderer
     from aioinformer.testing.state.cluster import Cluster
@@ -91,11 +93,12 @@ async def page_response(
         return json_response(request, table, headers=headers)
     if wanted.form == "object":
         return await chunked_response(request, list_chunks(served, page), headers)
-    for index, record in enumerate(page.records):
-        metadata_body(record)
-        if index % _WORK_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    item = metadata_body if wanted.group_version == "meta.k8s.io/v1" else beta_metadata_body
+    if served.webhook is None:
+        for index, record in enumerate(page.records):
+            metadata_body(record)
+            if index % _WORK_AT_ONCE == 0:
+                await asyncio.sleep(0)
+    item = partial_form(served, wanted.group_version)
     chunks = partial_chunks(page, map(item, page.records), wanted.group_version)
     return await chunked_response(request, chunks, headers)
 
@@ -112,6 +115,7 @@ class Reads:
         version_wait: float,
         watch_timeout: float,
         rng: random.Random,
+        conversions: Conversions,
     ) -> None:
         self.streams: set[WatchStream] = set()
         self._cluster = cluster
@@ -120,6 +124,7 @@ class Reads:
         self._version_wait = version_wait
         self._watch_timeout = watch_timeout
         self._rng = rng
+        self._conversions = conversions
         self._broadcasts = Broadcasts(faults)
 
     async def list(
@@ -130,6 +135,7 @@ class Reads:
         await self._wait_for_version(storage, options.version_number)
         collection = storage.collection(served.collection)
         page = await read_page(collection, options, storage.version)
+        await self._conversions.prepare(served, page.records)
         if self._faults.strike("half_page", target):
             return await truncated_response(request, list_chunks(served, page))
         return await page_response(request, served, page, wanted, target.query, self._cluster)
@@ -192,7 +198,7 @@ class Reads:
         body: Callable[[Record], bytes] = object_body(served)
         partial = wanted.group_version if wanted.form == "partial" else ""
         if partial:
-            body = metadata_body if partial == "meta.k8s.io/v1" else beta_metadata_body
+            body = partial_form(served, partial)
         if tables is not None:
             body = tables.event
 
@@ -214,8 +220,9 @@ class Reads:
             self._faults,
             options.timeout or self._watch_timeout * (1 + self._rng.random()),
             self._broadcasts,
-            # Tables are not shared: they show ages, and name their columns only once.
-            None if tables is not None else (served, partial, options.selection),
+            # Tables are not shared: they show ages, and name their columns only once. Nor is what must be converted.
+            None if tables is not None or served.webhook is not None else (served, partial, options.selection),
+            None if served.webhook is None else functools.partial(self._conversions.prepare, served),
         )
 
     async def get(self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted) -> web.StreamResponse:
@@ -228,7 +235,10 @@ class Reads:
         record = storage.collection(served.collection).get(key)
         if record is None:
             raise statuses.not_found(served.resource, target.name)
-        return object_response(request, served, record.body, wanted, target.query, self._cluster)
+        body = record.body
+        if served.webhook is not None:
+            body = await self._conversions.settle(lambda: served.body(record.body))
+        return object_response(request, served, body, wanted, target.query, self._cluster)
 
     def _source(self, target: Target) -> Storage:
         """Return the storage that answers a list or a get."""

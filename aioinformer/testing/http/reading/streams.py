@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aioinformer.logs import get_logger
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.statuses import StatusError, expired
 from aioinformer.testing.http.reading.watches import Watch, error_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable
 
     from aiohttp import web
 
@@ -20,9 +22,13 @@ if TYPE_CHECKING:
     from aioinformer.testing.http.faults import Fault, FaultSet
     from aioinformer.testing.http.reading.broadcasts import Broadcasts, Subscription
     from aioinformer.testing.http.reading.list_options import Options
-    from aioinformer.testing.state.storage import Collection
+    from aioinformer.testing.state.storage import Collection, Record
+
+_log = get_logger("aioinformer.testing")
 
 _BEFORE_TIMEOUT = 2.0
+#: Seconds until a conversion that has failed is repeated.
+_AGAIN = 1.0
 
 
 @dataclass(slots=True)
@@ -48,6 +54,7 @@ class WatchStream:
         timeout: seconds after which the watch ends.
         broadcasts: send its changes while it needs nothing of its own.
         sort: equal for watches that send the same bytes for the same change; None for a watch that shares none.
+        prepare: converts objects before they are sent; None if that is not necessary.
 
     Attributes:
         ended: set when nothing more is sent.
@@ -68,6 +75,7 @@ class WatchStream:
         timeout: float,
         broadcasts: Broadcasts,
         sort: Hashable | None,
+        prepare: Callable[[list[Record]], Awaitable[None]] | None,
     ) -> None:
         self.target = target
         self.ended = asyncio.Event()
@@ -83,6 +91,7 @@ class WatchStream:
         self._timeout = timeout
         self._broadcasts = broadcasts
         self._sort = sort
+        self._prepare = prepare
         self._subscription: Subscription | None = None
         self._wake = asyncio.Event()
         self._stopped = False
@@ -128,6 +137,8 @@ class WatchStream:
                 if not await self._strike(self._disruptions.pop(0)):
                     return
                 continue
+            if self._prepare is not None and not await self._prepared(self._prepare, deadline):
+                return
             lines = self._watch.next_lines(max(limit, 0))
             if lines is None:
                 return
@@ -151,6 +162,28 @@ class WatchStream:
                 await self._bookmark(False)
                 due = self._next_bookmark(now, deadline)
             await self._woken(min(due, deadline))
+
+    async def _prepared(self, prepare: Callable[[list[Record]], Awaitable[None]], deadline: float) -> bool:
+        """Convert what is sent next; return False if the watch is over before that succeeds."""
+        looked_at: list[Record] = []
+        try:
+            async with asyncio.timeout_at(deadline):
+                # More changes may happen meanwhile.
+                while (records := self._watch.upcoming()) != looked_at:
+                    try:
+                        await prepare(records)
+                        looked_at = records
+                    except StatusError as error:
+                        _log.warning("a watch of %s waits: %s", self._served.resource.gvr, error)
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(_AGAIN):
+                                await self._wake.wait()
+                        self._wake.clear()
+                    if self._stopped:
+                        return False
+        except TimeoutError:
+            return False
+        return True
 
     async def _woken(self, until: float) -> bool:
         """Wait until there may be something to send; return False if time is up. A broadcast may send meanwhile."""

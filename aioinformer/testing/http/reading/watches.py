@@ -97,6 +97,15 @@ class Watch:
         """Return the version up to which everything was sent; None while the watch has not caught up."""
         return None if self.behind or current < self._skip_until else current
 
+    def upcoming(self) -> list[Record]:
+        """Return the objects of which the next lines may be made."""
+        if self._initial:
+            return self._initial[-_LOOKED_AT_ONCE:]
+        found = self._collection.changes(self._position, _CHANGES_AT_ONCE) or ()
+        if self._selection.everything:
+            return [change.record for change in found]
+        return [each for change in found for each in (change.record, change.left) if each is not None]
+
     def next_lines(self, limit: int = 0) -> list[bytes] | None:
         """Return pieces of the next lines, some hundred KiB at most; None if the changes have left the history.
 
@@ -148,14 +157,21 @@ class Watch:
         after = selection.matches(change.record)
         if after:
             return "MODIFIED" if before else "ADDED", self._body(change.record)
-        if not before or change.previous is None:
+        if not before or change.left is None:
             return None
-        return "DELETED", self._body(change.previous.under(change.version))
+        return "DELETED", self._body(change.left)
 
 
 def object_body(served: Served) -> ObjectBody:
     """Return the function that makes the bytes of whole objects in the requested version."""
-    return lambda record: served.body(record.body)
+    return served.form
+
+
+def partial_form(served: Served, group_version: str) -> ObjectBody:
+    """Return the function that makes the bytes of the object's `PartialObjectMetadata`."""
+    if served.webhook is not None:
+        return lambda record: partial_body(served.form(record), group_version)
+    return metadata_body if group_version == "meta.k8s.io/v1" else beta_metadata_body
 
 
 def metadata_body(record: Record) -> bytes:

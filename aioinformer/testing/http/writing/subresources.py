@@ -56,7 +56,7 @@ class Scaling:
     ) -> web.StreamResponse:
         """Read or change the number of replicas."""
         if target.verb == "get":
-            obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
+            obj = await self._webhooks.conversions.settle(lambda: self._object(served, target))
             return self._scale_response(request, read_scale(served, obj, must_exist=True), wanted, target)
         content_type = request.headers.get("Content-Type", "")
         applies = target.verb == "patch" and patch_type(_SCALE, content_type) == APPLY_PATCH
@@ -68,19 +68,19 @@ class Scaling:
         def write(dry_run: bool) -> tuple[bytes, bool]:
             if applies:
                 body = self._applied(target, served, data, options._replace(dry_run=dry_run), warnings)
-                return _scale_of(served, body), False
-            obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
+                return _scale_of(served, served.body(body)), False
+            obj = self._object(served, target)
             scale = self._wanted(target, served, obj, data, content_type, options, warnings)
             _check_place(scale.get("metadata") or {}, target)
             return store(scale, dry_run), False
 
         def store(scale: dict[str, Any], dry_run: bool) -> bytes:
-            obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
+            obj = self._object(served, target)
             changed = apply_scale(served, obj, scale)
             body = self._cluster.writer.update(
                 served, target.namespace, target.name, changed, by=options.by, dry_run=dry_run
             )
-            return _scale_of(served, body)
+            return _scale_of(served, served.body(body))
 
         with warned(warnings):
             body, _ = await self._webhooks.admit(
@@ -95,6 +95,10 @@ class Scaling:
             )
         answer = self._scale_response(request, decode(body), wanted, target)
         return with_warnings(answer, list(dict.fromkeys(warnings)))  # a webhook lets it be read again
+
+    def _object(self, served: Served, target: Target) -> dict[str, Any]:
+        obj: dict[str, Any] = decode(served.body(self._cluster.store.get(served, target.namespace, target.name).body))
+        return obj
 
     def _scale_response(
         self, request: web.BaseRequest, scale: dict[str, Any], wanted: Wanted, target: Target

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ssl
 import uuid
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import aiohttp
 import msgspec
 
 from aioinformer.logs import get_logger
 from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.conversions import ConversionNeeded
 from aioinformer.testing.api.encoding import decode, quote
 from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.http.webhook_calls import CallError, call_webhook
 from aioinformer.testing.http.writing.match_conditions import condition_causes, meets_conditions
 from aioinformer.testing.ownership.managers import read_owners
 from aioinformer.testing.patches.json_patches import PatchError, json_patch
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.converting import Conversions
     from aioinformer.testing.http.writing.bodies import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
@@ -78,12 +80,17 @@ class Webhooks:
 
     Args:
         services: "namespace/name" of each service -> the URL at which it is reached.
+        conversions: converts between the versions of custom resources.
+
+    Attributes:
+        conversions: as given.
     """
 
-    def __init__(self, cluster: Cluster, access: Access, services: Mapping[str, str]) -> None:
+    def __init__(self, cluster: Cluster, access: Access, services: Mapping[str, str], conversions: Conversions) -> None:
         self._cluster = cluster
         self._access = access
         self._services = services
+        self.conversions = conversions
 
     async def admit(
         self,
@@ -111,19 +118,19 @@ class Webhooks:
         Raises:
             StatusError: a webhook has refused it, or has failed.
         """
+        settle = self.conversions.settle
         if served.resource.group == _GROUP:
             body, _ = plain(True)
             if causes := list(condition_causes(decode(body))):
                 raise statuses.invalid_object(served.resource, name, causes)
         if served.resource.group == _GROUP or not any(self._registered(kind) for kind in ("mutating", "validating")):
-            return plain(options.dry_run)
+            return await settle(lambda: plain(options.dry_run))
         store, writer = self._cluster.store, self._cluster.writer
         for _ in range(_ATTEMPTS):
-            record = store.find(served, namespace, name) if name else None
-            body, created = plain(True)
+            record, (body, created), old = await settle(lambda: self._looked_at(served, namespace, name, plain))
             operation = "CREATE" if created else "UPDATE"
             write = Write(served, namespace, name, subresource, operation, options.dry_run, options.sent)
-            old = None if record is None else seen(decode(served.body(record.body)))
+            old = None if old is None else seen(old)
             sent = decode(body)
             owners = read_owners(sent["metadata"]) or {}
             if created:
@@ -150,11 +157,35 @@ class Webhooks:
 
             changed = await self._mutated(write, sent, old)
             if changed is not sent:
-                body, _ = store_changed(changed, True)
+                body, _ = await settle(lambda: self._tried(served, changed, store_changed))  # noqa: B023
             await self._validate(write, decode(body), old)
             if (store.find(served, namespace, name) if name else None) is record:
-                return plain(options.dry_run) if changed is sent else store_changed(changed, options.dry_run)
+                try:
+                    return plain(options.dry_run) if changed is sent else store_changed(changed, options.dry_run)
+                except ConversionNeeded as needed:
+                    await self.conversions.learn(needed)
         raise statuses.object_modified(served.resource, name)
+
+    def _looked_at(
+        self, served: Served, namespace: str, name: str, plain: Callable[[bool], tuple[bytes, bool]]
+    ) -> tuple[Record | None, tuple[bytes, bool], dict[str, Any] | None]:
+        """Return the object that a write replaces, what the write makes of it, and the object in its version."""
+        record = self._cluster.store.find(served, namespace, name) if name else None
+        outcome = plain(True)
+        self._know_storing(served, outcome[0])
+        return record, outcome, None if record is None else decode(served.body(record.body))
+
+    def _tried(
+        self, served: Served, obj: dict[str, Any], store: Callable[[dict[str, Any], bool], tuple[bytes, bool]]
+    ) -> tuple[bytes, bool]:
+        outcome = store(obj, True)
+        self._know_storing(served, outcome[0])
+        return outcome
+
+    def _know_storing(self, served: Served, body: bytes) -> None:
+        """Make sure that an object can be stored without another call of its conversion webhook."""
+        if served.webhook is not None and body.startswith(served.head):
+            served.to_stored(decode(body))
 
     async def admit_deletion(self, served: Served, record: Record | None, *, dry_run: bool) -> None:
         """Ask the webhooks whether an object may be deleted.
@@ -163,9 +194,9 @@ class Webhooks:
             StatusError: a webhook has refused it, or has failed.
         """
         if record is not None and served.resource.group != _GROUP:
+            old = decode(await self.conversions.settle(lambda: served.body(record.body)))
             sent = {"dryRun": ["All"]} if dry_run else {}
             write = Write(served, record.namespace, record.name, "", "DELETE", dry_run, sent)
-            old = decode(served.body(record.body))
             await self._mutated(write, None, old)
             await self._validate(write, None, old)
 
@@ -206,15 +237,19 @@ class Webhooks:
 
         Those with `reinvocationPolicy: IfNeeded` are called once more if a later one has changed the object.
         """
+        settle = self.conversions.settle
         registered = list(enumerate(self._registered("mutating")))
         called: set[int] = set()
         outdated: set[int] = set()
         for again in (False, True):
             for number, webhook in registered:
-                call = None if again and number not in outdated else self._call(webhook, write, obj, old)
+                if again and number not in outdated:
+                    continue
+                call = await settle(partial(self._call, webhook, write, obj, old))
                 if call is None:
                     continue
-                changed = _patched(call, write, obj, await self._asked(call))
+                response = await self._asked(call)
+                changed = await settle(partial(_patched, call, write, obj, response))
                 if changed != obj:
                     obj = changed
                     outdated |= called
@@ -224,7 +259,9 @@ class Webhooks:
         return obj
 
     async def _validate(self, write: Write, obj: Any, old: Any) -> None:
-        found = [self._call(webhook, write, obj, old) for webhook in self._registered("validating")]
+        registered = self._registered("validating")
+        settle = self.conversions.settle
+        found = [await settle(partial(self._call, webhook, write, obj, old)) for webhook in registered]
         calls = (self._asked(call) for call in found if call is not None)
         for outcome in await asyncio.gather(*calls, return_exceptions=True):
             if isinstance(outcome, BaseException):
@@ -253,33 +290,16 @@ class Webhooks:
         raise StatusError(code, reason, message, details=status.get("details"))
 
     async def _called(self, webhook: dict[str, Any], review: dict[str, Any]) -> dict[str, Any]:
-        config, seconds = webhook["clientConfig"], webhook.get("timeoutSeconds") or 10
-        url, name = config.get("url") or "", None
-        if service := config.get("service"):
-            place = f"{service['namespace']}/{service['name']}"
-            if place not in self._services:
-                raise _Failed(f"service {place} is unknown: pass webhook_services={{{place!r}: url}} to the server")
-            url = self._services[place].rstrip("/") + "/" + (service.get("path") or "").lstrip("/")
-            name = f"{service['name']}.{service['namespace']}.svc"
         try:
-            pem = base64.b64decode(config.get("caBundle") or "").decode() or None
-            # Names and signatures are checked by the system's trust if there is no `caBundle`.
-            context = ssl.create_default_context(cadata=pem)
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session,
-                session.post(
-                    url, params={"timeout": f"{seconds}s"}, json=review, ssl=context, server_hostname=name
-                ) as answer,
-            ):
-                body = await answer.read()
-        except TimeoutError:
-            raise _Failed(f"no answer from {url} within {seconds} s") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+            reply = await call_webhook(
+                webhook["clientConfig"], self._services, review, webhook.get("timeoutSeconds") or 10
+            )
+        except CallError as error:
             raise _Failed(str(error)) from None
-        if answer.status != 200:
-            raise _Failed(f"{answer.status}: {body.decode(errors='replace').strip()}")
+        if reply.status != 200:
+            raise _Failed(f"{reply.status}: {reply.body.decode(errors='replace').strip()}")
         try:
-            found = msgspec.json.decode(body)
+            found = msgspec.json.decode(reply.body)
             response: dict[str, Any] = found["response"]
             allowed, kind = response["allowed"], (found["apiVersion"], found["kind"])
         except (msgspec.DecodeError, KeyError, TypeError) as error:
@@ -365,7 +385,8 @@ def _patched(call: _Call, write: Write, obj: Any, response: Mapping[str, Any]) -
 def _converted(obj: Any, source: Served, wanted: Served) -> Any:
     if obj is None or source is wanted or obj["apiVersion"] != source.resource.api_version:  # such as a Scale
         return obj
-    return {**wanted.from_stored(source.to_stored(obj)), "apiVersion": wanted.resource.api_version}
+    kept = obj if source.webhook is not None else source.to_stored(obj)
+    return {**wanted.from_stored(kept), "apiVersion": wanted.resource.api_version}
 
 
 def _internal(why: str) -> StatusError:

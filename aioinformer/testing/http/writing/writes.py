@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.encoding import decode, encode_object, encode_plain
 from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.api.statuses import Cause, warning_headers, with_warnings
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.converting import Conversions
     from aioinformer.testing.state.cluster import Cluster
 
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
@@ -44,10 +45,10 @@ _PODS_ARE_LEFT = (
 class Writes:
     """Answer requests that change objects."""
 
-    def __init__(self, cluster: Cluster, access: Access, services: Mapping[str, str]) -> None:
+    def __init__(self, cluster: Cluster, access: Access, services: Mapping[str, str], conversions: Conversions) -> None:
         self._cluster = cluster
         self._access = access
-        self.webhooks = Webhooks(cluster, access, services)
+        self.webhooks = Webhooks(cluster, access, services, conversions)
 
     async def create(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -66,6 +67,7 @@ class Writes:
         with warned(warnings):
             name = str((obj.get("metadata") or {}).get("name") or "")
             body, _ = await self.webhooks.admit(served, target.namespace, name, options, write)
+            body = await self._shown(served, body)
         answer = object_response(request, served, body, wanted, target.query, self._cluster, status=201)
         return with_warnings(answer, warnings)
 
@@ -93,6 +95,7 @@ class Writes:
             body, created = await self.webhooks.admit(
                 served, namespace, name, options, write, subresource=target.subresource
             )
+            body = await self._shown(served, body)
         answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
@@ -127,10 +130,24 @@ class Writes:
             body, created = await self.webhooks.admit(
                 served, target.namespace, target.name, options, write, subresource=target.subresource
             )
+            body = await self._shown(served, body)
         answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
         return with_warnings(answer, list(dict.fromkeys(warnings)))  # a webhook lets it be read again
+
+    async def _shown(self, served: Served, body: bytes) -> bytes:
+        """Return an object as the client reads it after a write.
+
+        If a webhook converts it, that is what is left of it in the stored version, with its defaults.
+        """
+        if served.webhook is None:
+            return body
+
+        def there_and_back() -> bytes:
+            return encode_object(served.from_stored(served.to_stored(decode(body))), custom=True)
+
+        return await self.webhooks.conversions.settle(there_and_back)
 
     def _is_there(self, served: Served, namespace: str, name: str) -> bool:
         return self._cluster.store.find(served, namespace, name) is not None
@@ -153,6 +170,7 @@ class Writes:
         )
         warnings = _deletion_warnings(served, options)
         if not gone or returns_deleted(served):
+            body = await self._shown(served, body)
             answer = object_response(request, served, body, wanted, target.query, self._cluster)
             return with_warnings(answer, warnings)
         if wanted.form == "table":
@@ -188,6 +206,7 @@ class Writes:
                 await asyncio.sleep(0)
         warned_of = warning_headers(_deletion_warnings(served, options))
         headers = {"Warning": warned_of[0]} if warned_of else None
+        await self.webhooks.conversions.prepare(served, page.records)
         return await page_response(request, served, page, wanted, target.query, self._cluster, headers)
 
 
