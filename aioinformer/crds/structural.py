@@ -40,7 +40,9 @@ _NETWORK_RULE: Final = {
 #: The server estimates the cost of a rule by the length of the text.
 _LONGEST_NETWORK: Final = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
 _KINDS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
-#: What RE2, the library of the API server, does not know.
+#: An escaped character, or a class of characters, in which nothing else is special.
+_ESCAPED_OR_CLASS: Final = re.compile(r"(\\.)|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+#: What RE2, the library of the API server, does not know, outside of classes.
 _NOT_IN_RE2: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?(?:=|!|<=|<!|>|\(|P=|#)|\\[1-9ZuU]|[*+?}]\+)")
 
 
@@ -273,7 +275,8 @@ def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
             if bound in found:
                 raise place.refuse(f"it has both {bound} and {exclusive}; leave one out")
             found |= {bound: limit, exclusive: True}
-    if unknown := _NOT_IN_RE2.search(found.get("pattern", "")):
+    plain = _ESCAPED_OR_CLASS.sub(lambda each: each[1] or "[]", found.get("pattern", ""))
+    if unknown := _NOT_IN_RE2.search(plain):
         raise place.refuse(
             f"the API server does not know {unknown[0]!r} of the pattern {found['pattern']!r}; it has the syntax of RE2"
         )

@@ -172,6 +172,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "deep": (Deep, NEEDED),
     "pod-template": (core_v1.PodTemplateSpec, NEEDED),
     "whole-kind": (core_v1.EmbeddedConfigMap, NEEDED),
+    "media-type": (Annotated[str, Meta(pattern="^[A-Za-z0-9!#$%&'*+.^_|~-]+/[a-z()*+,;=:]+$")], NEEDED),
     "int32": (Annotated[int, INT32], NEEDED),
     "int64": (Annotated[int, INT64, Meta(ge=1)], NEEDED),
     "volume": (core_v1.EmptyDirVolumeSource, NEEDED),

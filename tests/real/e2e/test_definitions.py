@@ -145,9 +145,16 @@ def judge_objects(cluster: RealCluster, resource: CustomResource[Any]) -> None:
     with closing(http.client.HTTPSConnection(str(address.hostname), address.port, context=authority)) as connection:
 
         def create(raw: bytes) -> tuple[int, bytes]:
-            connection.request("POST", path, raw, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            for is_last in (False, True):
+                try:
+                    connection.request("POST", path, raw, headers)
+                    answer = connection.getresponse()
+                    return answer.status, answer.read()
+                except (http.client.HTTPException, OSError):  # the server has closed the connection
+                    connection.close()
+                    if is_last:
+                        raise
+            raise AssertionError
 
         for _ in range(500):  # established, and not yet served
             if create(b"{}")[0] != 404:

@@ -20,7 +20,7 @@ from aioinformer.controller.running import cancellation
 from aioinformer.errors import TransportError, UsageError, WriteOutcomeUnknown
 from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.ring import ControllerRing, RingRefused, SlotLost, membership
+from aioinformer.ring import ControllerRing, RingRefused, SlotLost
 from tests.support.unanswered import Unanswered
 from tests.system.ring.replicas import OBJECTS, SHORT, Replica, do_nothing, owners, ring_object, settled, until
 
@@ -296,7 +296,7 @@ async def test_missing_rights_are_named(server: ApiServer, replicas: list[Replic
 
 @pytest.mark.behaviour("C-139")
 async def test_slot_that_is_not_handed_over_is_reported(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(membership, "_PATIENCE", 0.0)
+    monkeypatch.setattr("aioinformer.ring.troubles._PATIENCE", 0.0)
     go_on = asyncio.Event()
 
     async def stay(request: Request[Any]) -> None:

@@ -141,6 +141,12 @@ def test_pydantic_fields_have_constraints_rules_and_json_names() -> None:
     assert spec["required"] == ["animal", "size"]
 
 
+@pytest.mark.parametrize("pattern", [r"a*+", r"[*+]a++", r"\[a*+\]", r"(?=a)", r"[(]\1"])
+def test_pattern_that_the_server_does_not_know_is_refused(pattern: str) -> None:
+    extra = Meta(extra_json_schema={"pattern": pattern})
+    assert "the API server does not know" in refused(Annotated[str, extra])
+
+
 def test_type_of_the_api_has_the_schema_of_the_server() -> None:
     template = schema_with(core_v1.PodTemplateSpec)
     containers = template["properties"]["spec"]["properties"]["containers"]
