@@ -26,7 +26,7 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-lowest test-versions e2e compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock clean
+.PHONY: help demo test test-all test-newest test-lowest test-versions e2e compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock release-check clean
 
 help: ## Show this help
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -122,6 +122,12 @@ generate: $(VENV)/.package $(VENV)/.dev ## Write generated code and generated pa
 	@$(BIN)/python scripts/contract.py
 	@$(BIN)/python scripts/kubectl_page.py
 	@$(BIN)/python scripts/programs.py
+	@$(BIN)/python scripts/dependencies.py
+
+# Its tools have an environment of their own: what they need could change the versions that tests use.
+release-check: $(VENV)/.package $(VENV)/.dev ## Build the files of a release into dist/, and check them (TAG=v0.2.0)
+	@$(MAKE) --no-print-directory .venv-release/.run VENV=.venv-release RUN_LOCK=requirements/release.txt
+	@$(BIN)/python scripts/release_check.py --tools .venv-release/bin $(if $(TAG),--tag $(TAG))
 
 UV ?= uv
 LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -132,10 +138,11 @@ lock: ## Update the locks in requirements/ (needs uv)
 	@$(LOCK) --upgrade --group build --output-file requirements/run.txt
 	@$(LOCK) --upgrade --group dev --extra compression --constraints requirements/run.txt --output-file requirements/dev.txt
 	@$(LOCK) --upgrade --resolution lowest-direct --extra compression --group test --group build --output-file requirements/lowest.txt
+	@$(UV) pip compile --group release --upgrade $(LOCKED) --output-file requirements/release.txt
 	@$(UV) pip compile benchmarks/peers/requirements.in --upgrade $(LOCKED) --output-file benchmarks/peers/requirements.txt
 
 clean: ## Remove everything that make has created
-	@rm -rf $(VENV) .venv-newest .venv-lowest build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-newest .venv-lowest .venv-release build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find aioinformer tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Three stamps: the dependencies of the program, the package itself, and the tools of its developers.

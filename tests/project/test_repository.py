@@ -14,6 +14,7 @@ from typing import Any
 import behaviours
 import conformance
 import contract
+import dependencies
 import pytest
 from conformance import read_tests
 
@@ -43,6 +44,11 @@ def test_behaviours_have_tests_or_reasons_and_their_pages_are_up_to_date() -> No
 def test_page_of_the_contract_is_up_to_date() -> None:
     page = contract.render(contract.read_rows(), contract.read_checks())
     assert page == contract.PAGE.read_text(), "run scripts/contract.py"
+
+
+def test_licences_of_dependencies_are_up_to_date() -> None:
+    page = dependencies.PAGE.read_text()
+    assert page == dependencies.render(page), "run scripts/dependencies.py"
 
 
 FOLDERS_NOW = dict.fromkeys(FOLDERS, "a")
