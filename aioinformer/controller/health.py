@@ -230,7 +230,7 @@ class HealthServer:
         ) as found:
             self.port = found.number
             paths = "/livez and /readyz" if self._registry is None else "/livez, /readyz and /metrics"
-            _log.info("probes listen at http://%s:%d%s", self._host or "0.0.0.0", self.port, paths)
+            _log.info("probes listen at http://%s:%d%s", _in_url(self._host), self.port, paths)
             yield self
 
     def _with_loop(self, health: Health) -> Health:
@@ -280,3 +280,10 @@ class HealthServer:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         body = await asyncio.to_thread(encode, self._registry)
         return Answer(200, content_type, body)
+
+
+def _in_url(host: str) -> str:
+    """Return how a URL names the address that a server listens on."""
+    if not host:
+        return "0.0.0.0"
+    return f"[{host}]" if ":" in host else host
