@@ -272,7 +272,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "web.aiohttp": "require setup stream",
     },
     "aioinformer.web.fastapi": {
-        "web.fastapi": "router",
+        "web.fastapi": "describe_streams router",
     },
     "aioinformer.web.starlette": {
         "web.starlette": "add_exception_handlers require routes stream",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiohttp import web
 
@@ -14,12 +13,8 @@ from aioinformer.resources.resource import Resource
 from aioinformer.serving import Answer, joined_headers
 from aioinformer.web import probes
 from aioinformer.web.informers import Informers
-from aioinformer.web.opened import Opened
 from aioinformer.web.problems import HANDLED, Problem, problem
 from aioinformer.web.streams import StreamCore
-
-#: Seconds between two looks for clients that have gone.
-_PERIOD: Final = 1.0
 
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -72,19 +67,18 @@ def stream(
     Arguments and errors are those of `aioinformer.web.starlette.stream`.
     """
     core = StreamCore(informers, views, who=who, per_user=per_user, most=most)
-    clients = _Clients()
 
     async def live(request: web.Request) -> web.StreamResponse:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the client has gone")
         headers = joined_headers(request.headers.items())
-        opened = await core.open(headers, [*request.query.items()], request.remote, abort=transport.abort)
+        query = [*request.query.items()]
+        opened = await core.open(headers, query, request.remote, abort=transport.abort, is_closing=transport.is_closing)
         if isinstance(opened, Problem):
             return web.Response(body=opened.body, status=opened.status, headers=opened.all_headers())
         response = web.StreamResponse(headers=opened.headers)
         transport.set_write_buffer_limits(high=0)  # of a slow client, one chunk at most waits in this process
-        clients.add(opened, transport)
         try:
             await response.prepare(request)
             async for chunk in opened:
@@ -92,7 +86,6 @@ def stream(
         except ConnectionError:
             pass  # the client has gone
         finally:
-            clients.remove(opened)
             await opened.aclose()
         return response
 
@@ -113,31 +106,6 @@ def require(who: Who, verb: str, resource: Resource[Any]) -> Callable[[web.Reque
         return found
 
     return user
-
-
-class _Clients:
-    """Ends the streams of clients that have gone: aiohttp lets a handler run until it writes again."""
-
-    def __init__(self) -> None:
-        self._transports: dict[Opened, asyncio.Transport] = {}
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, opened: Opened, transport: asyncio.Transport) -> None:
-        self._transports[opened] = transport
-        if self._timer is None:
-            self._look()
-
-    def remove(self, opened: Opened) -> None:
-        del self._transports[opened]
-        if not self._transports and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_PERIOD, self._look)
-        for opened, transport in self._transports.items():
-            if transport.is_closing():
-                opened.end()
 
 
 @web.middleware

@@ -176,7 +176,14 @@ def add_exception_handlers(app: Any) -> None:
 
 
 def prepare(app: Any) -> None:
-    """Answer errors as Problem Details in an application that is starting: its middleware exists already."""
+    """Answer errors as Problem Details in an application that is starting, and describe its streams if it is FastAPI.
+
+    The middleware of such an application exists already.
+    """
+    if hasattr(app, "openapi"):
+        from aioinformer.web.fastapi import describe_streams
+
+        describe_streams(app)
     handlers = getattr(app, "exception_handlers", {})
     missing = [kind for kind in HANDLED if kind not in handlers]
     layer = getattr(app, "middleware_stack", None)

@@ -12,8 +12,8 @@ import pytest
 
 PROJECT = Path(__file__).parents[3]
 FOLDER = "tests/project/typing"
-RIGHT = [f"{FOLDER}/{name}.py" for name in ("right_uses", "controller_right_uses")]
-WRONG = [f"{FOLDER}/{name}.py" for name in ("wrong_uses", "controller_wrong_uses")]
+RIGHT = [f"{FOLDER}/{name}.py" for name in ("right_uses", "controller_right_uses", "web_right_uses")]
+WRONG = [f"{FOLDER}/{name}.py" for name in ("wrong_uses", "controller_wrong_uses", "web_wrong_uses")]
 
 #: Line, severity and message of each report, by name of the module.
 Reports = dict[str, list[tuple[int, str, str]]]

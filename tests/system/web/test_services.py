@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import aiohttp
 import pytest
 import uvicorn
 from aiohttp import web
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aioinformer import HttpTransport, NotFound, UsageError
-from aioinformer.authorization import Rbac
+from aioinformer.authorization import EVERYBODY, Rbac
 from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer
 from aioinformer.web import Informers
 from aioinformer.web.aiohttp import setup
+from aioinformer.web.fastapi import stream
 from aioinformer.web.starlette import routes
 from tests.support.rights import grant_paths
 from tests.system.web.fastapi_service import fastapi_app
@@ -37,6 +40,10 @@ POD = {
     "metadata": {"name": "web-0", "namespace": "default"},
     "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "example.com/web"}]},
 }
+
+
+class Row(BaseModel):
+    node: Annotated[str | None, "spec.nodeName"] = None
 
 
 class Service:
@@ -249,6 +256,27 @@ async def test_schema_has_the_endpoints_and_no_probes(api_server: ApiServer) -> 
     async with running("fastapi", api_server.url) as service:
         paths = (await service.get("/openapi.json"))["paths"]
         assert set(paths) == {"/pods/{namespace}/{name}", "/names", "/nodes/{node}", "/new"}
+
+
+async def test_schema_has_the_streams_by_their_views(api_server: ApiServer) -> None:
+    informers = informers_of(api_server.url)
+    app = FastAPI(lifespan=informers.lifespan)
+    app.get("/live")(stream(informers, {core_v1.PODS: Row}, who=EVERYBODY))
+    app.get("/versions")(stream(informers, {core_v1.PODS: None}, who=EVERYBODY))
+    async with on_uvicorn(app) as url, aiohttp.ClientSession() as session:
+        paths = (await Service(session, url, informers).get("/openapi.json"))["paths"]
+    found = paths["/live"]["get"]
+    assert [each["name"] for each in found["parameters"]] == ["namespace", "resource", "selector", "after"]
+    assert list(found["responses"]["200"]["content"]) == ["text/event-stream"]
+    assert "application/problem+json" in found["responses"]["403"]["content"]
+
+    def data(path: str) -> Any:
+        events = paths[path]["get"]["responses"]["200"]["content"]["text/event-stream"]["itemSchema"]
+        return events["properties"]["data"]["contentSchema"]["properties"]
+
+    assert data("/live")["resource"] == {"enum": ["v1/pods"]}
+    assert set(data("/live")["object"]["properties"]) == {"node"}
+    assert data("/versions")["version"] == {"type": "string"}
 
 
 def test_mistakes_are_found_when_the_service_is_declared() -> None:

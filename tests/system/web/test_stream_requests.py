@@ -110,7 +110,7 @@ async def reading(url: str, query: str = "", **headers: str) -> AsyncIterator[Re
 
 async def refusal(url: str, status: int, query: str = "", **headers: str) -> str:
     async with aiohttp.ClientSession() as session, session.get(url + query, headers=headers) as response:
-        assert response.status == status, await response.text()
+        assert response.status == status  # the text of a stream has no end
         assert response.content_type == "application/problem+json"
         found = await response.json()
         assert found["status"] == status
@@ -212,7 +212,7 @@ async def test_reader_that_has_gone_frees_its_place(framework: str, api_server: 
                         if response.status == 200:
                             break
                     await asyncio.sleep(0.05)
-            await asyncio.sleep(1.5 if framework == "aiohttp" else 0.2)
+            await asyncio.sleep(0.5)
 
 
 @each_framework
