@@ -96,6 +96,8 @@ class HttpTransport:
         max_requests: how many requests are under way at once, None for no limit. Further ones wait in the order in
             which they came, and the wait counts in their timeout. Watches and followed logs are not counted; requests
             for leases and for tokens have as many slots of their own.
+        collect_reads: whether the events of a frequent watch are read together, which saves wake-ups and delays them by
+            up to 3 ms, from about 600 a second on. It is an attribute, too, which the next responses follow.
         owner: whose credentials these are, for the error after a 401; `connect` knows it.
 
     Raises:
@@ -119,6 +121,7 @@ class HttpTransport:
         read_bufsize: int | None = None,
         compression: bool = False,
         max_requests: int | None = DEFAULT_REQUESTS,
+        collect_reads: bool = True,
         owner: Owner | None = None,
     ) -> None:
         own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
@@ -157,6 +160,7 @@ class HttpTransport:
         self._connect_timeout = connect_timeout
         self._header_timeout = header_timeout
         self._read_bufsize = read_bufsize
+        self.collect_reads = collect_reads
         self._slots = Slots(max_requests)
         self._pool_warned = False
         self._renewal_failure = ""
@@ -332,7 +336,7 @@ class HttpTransport:
         else:
             if request.stream and request.total_timeout is None:
                 StreamBody.take(response.content)
-            wrapped = HttpResponse(response, self._server, coalesce=request.stream)
+            wrapped = HttpResponse(response, self._server, coalesce=request.stream and self.collect_reads)
             self._responses.add(wrapped)
             if self._check is None:
                 self._check = asyncio.get_running_loop().call_later(_CHECK_EVERY, self._check_connections)

@@ -154,3 +154,23 @@ async def test_connection_serves_the_next_response_at_once_after_a_stream() -> N
         assert len(await body(response)) == 2000
         assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
         assert await body(await transport.request(HttpRequest("/"))) == b"abc\n"
+
+
+@pytest.mark.parametrize("collect", [True, False])
+async def test_transport_reads_each_event_at_once_if_it_shall_not_collect(collect: bool) -> None:
+    lowest: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(500):
+            writer.write(b"4\r\nabc\n\r\n")
+            await asyncio.sleep(0)
+        writer.write(b"0\r\n\r\n")
+
+    async with listening(serve) as url, HttpTransport(url, collect_reads=collect) as transport:
+        response = await transport.request(HttpRequest("/", stream=True))
+        sock: socket.socket = socket_of(response)
+        async for _ in response.chunks():
+            lowest.append(sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT))
+    assert (max(lowest) > 1) is collect
