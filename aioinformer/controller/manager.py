@@ -111,6 +111,9 @@ class Manager(Admitting[State]):
             key is parked by an error, and a Normal one when it works again. There is one for a key and reason in ten
             minutes, and there are ten for a controller in a minute, then one with the count. Texts are scrubbed as on
             the debug page. A controller that has Events as an input records none.
+        failure_condition: the type of a condition such as "Reconciled" in the status of the object, which says the same
+            to programs: "False" with the reason, then "True". It is written by a field manager of its own,
+            `<controller>-failures`, and its changes run no reconciler. None for no condition.
 
         grace: seconds that running attempts have to end at the stop, before they are cancelled; and seconds that the
             lifespan has to be left afterwards.
@@ -160,6 +163,7 @@ class Manager(Admitting[State]):
         show_values: bool = False,
         strict_writes: bool | None = None,
         failure_events: bool = True,
+        failure_condition: str | None = None,
         grace: float = 10.0,
         restart: Restart = Restart(),  # noqa: B008 - immutable
         resync_period: float = 0.0,
@@ -189,6 +193,7 @@ class Manager(Admitting[State]):
         self.show_values = show_values
         self.strict_writes = strict_writes
         self.failure_events = failure_events
+        self.failure_condition = failure_condition
         self.grace = grace
         self.restart = restart
         self.resync_period = checked_period(resync_period, "Manager: resync_period")

@@ -96,6 +96,13 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
         yield from _of_inputs(manager, controller)
         yield from _of_writes(manager, f"controller {controller.name}", controller.writes, controller.resource)
         yield from _of_owners(manager, controller)
+        resource = controller.resource
+        has_status = "status" in resource.subresources or not (resource.verbs or resource.subresources)
+        if manager.failure_condition is not None and has_status:
+            why = (f"the condition {manager.failure_condition} of controller {controller.name}",)
+            namespace = controller.primary().options.get("namespace")
+            for place in _places(manager.namespaces if namespace is None else (namespace,), controller.resource):
+                yield Rule(controller.resource, "status", ("patch",), place, reasons=why)
     for task in manager.background_tasks.values():
         yield from _of_writes(manager, f"background task {task.name}", task.writes)
     yield from _of_webhooks(manager)

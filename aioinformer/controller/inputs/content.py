@@ -83,6 +83,24 @@ def same_object(old: Any, new: Any) -> bool:
     return _same(old, new, _TYPE, eq)
 
 
+def only_condition_changed(old: Any, new: Any, kind: str) -> bool:
+    """Return whether two states of an object differ in the condition of this type, and in nothing but what follows.
+
+    Raises:
+        msgspec.DecodeError: the JSON of a state is not an object.
+    """
+    if not same_content(old, new):
+        return False
+    before, after = (split(json_of(each)).get("status", _NULL) for each in (old, new))
+    if before == after or max(memoryview(before).nbytes, memoryview(after).nbytes) > COMPARED:
+        return False
+    one, other = ({} if each == _NULL else dict(decode(each)) for each in (before, after))
+    mine, theirs = one.pop("conditions", None) or [], other.pop("conditions", None) or []
+    rest = [each for each in mine if each.get("type") != kind]
+    others = [each for each in theirs if each.get("type") != kind]
+    return one == other and rest == others and mine != theirs
+
+
 def _same(old: Any, new: Any, ignored: frozenset[str], same: Same) -> bool:
     try:
         before, after = json_of(old), json_of(new)

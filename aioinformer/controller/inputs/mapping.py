@@ -14,6 +14,7 @@ import msgspec
 
 from aioinformer.cache.indices import Indexers
 from aioinformer.cache.objects.storage import Storage
+from aioinformer.controller.inputs.content import only_condition_changed
 from aioinformer.controller.inputs.keys import key_of, keys_in, uid_of
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.inputs.owners import OWNER_INDEX, owner_references, owner_uids
@@ -102,6 +103,7 @@ class Input(Generic[T]):
         *,
         loops: LoopDetector | None = None,
         on_gone: Callable[[ObjectName, str], object] | None = None,
+        ignored_condition: str = "",
     ) -> HandlerRegistration[Any]:
         """Register a handler that enqueues the keys for each change. Missing indices are added to the informers.
 
@@ -113,6 +115,7 @@ class Input(Generic[T]):
             enqueue: called with each key; it must not raise.
             loops: gets the states of updated objects.
             on_gone: called with the key and the uid of a deleted object, before its keys are enqueued.
+            ignored_condition: updates of this condition alone make nothing run; "" for none.
 
         Raises:
             InformerStopped: an informer has stopped.
@@ -123,6 +126,7 @@ class Input(Generic[T]):
                 each.add_indexers(missing)
         whole = informer.storage not in (Storage.METADATA, Storage.PROJECTION)
         handler = _Handler(self, primary, enqueue, loops, whole, self.resource.group_resource, on_gone=on_gone)
+        handler.ignored_condition = ignored_condition
         handler.registration = informer.add_event_handler(handler, self._resync_period())
         return handler.registration
 
@@ -192,6 +196,7 @@ class _Handler(msgspec.Struct):
     retries: dict[ObjectName, tuple[list[Any], asyncio.TimerHandle]] = {}
     failing: list[Any] = []
     on_gone: Callable[[ObjectName, str], object] | None = None
+    ignored_condition: str = ""
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
         trigger: ChangeTrigger = "initial" if is_in_initial_list else "added"
@@ -204,10 +209,18 @@ class _Handler(msgspec.Struct):
             self._take(key, Change("resync", old, new, False, self.whole))
             return
         if uid_of(old) == uid_of(new):
+            if self.ignored_condition and self._is_ignored(old, new):
+                return
             self._take(key, Change("updated", old, new, False, self.whole))
         else:  # one object was deleted, and another one created under its name
             self._pass_on(key, Change("deleted", old))
             self._pass_on(key, Change("added", None, new))
+
+    def _is_ignored(self, old: Any, new: Any) -> bool:
+        try:
+            return only_condition_changed(old, new, self.ignored_condition)
+        except USER_ERRORS:
+            return False  # it counts, as any change of an object that cannot be decoded
 
     def on_delete(self, obj: Any) -> None:
         tombstone = isinstance(obj, DeletedFinalStateUnknown)

@@ -24,7 +24,8 @@ from aioinformer.controller.running.attached import CLEANING_UP, Inputs
 from aioinformer.controller.running.attempts import Attempt, Requests
 from aioinformer.controller.running.cancellation import Cancellation
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
-from aioinformer.controller.running.failure_events import FailureEvents, failure_of
+from aioinformer.controller.running.failure_condition import FailureCondition
+from aioinformer.controller.running.failure_events import FailureEvents, clipped, failure_of
 from aioinformer.controller.running.outcomes import ends_well, invalid_result, is_success, log_outcome, outcome_of
 from aioinformer.controller.running.permits import Permits
 from aioinformer.controller.running.share import Share
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.request import Cause
     from aioinformer.controller.running.settings import Services
     from aioinformer.controller.writes.own_writes import OwnWrites
+    from aioinformer.controller.writes.permits import Permit
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.ring import SlotGrant
@@ -94,7 +96,9 @@ class ActiveController:
         queue = partial(RequestQueue, controller.name, controller.queue, metrics=services.settings.metrics)
         self.queue = queue() if earlier is None else earlier.hand_over(queue)
         self.loops = LoopDetector(controller.name, brake=controller.brake)
-        self.inputs = Inputs(controller, services.informers, self._add, self.loops)
+        self.inputs = Inputs(
+            controller, services.informers, self._add, self.loops, services.settings.failure_condition or ""
+        )
         self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
@@ -115,6 +119,9 @@ class ActiveController:
         self.own = own
         recorded = services.settings.failure_events and not _is_fed_by_events(controller)
         self.failure_events = FailureEvents(controller.name, services.event if recorded else None, _call_at)
+        self.failure_condition: FailureCondition | None = None
+        if (kind := services.settings.failure_condition) is not None:
+            self.failure_condition = FailureCondition(controller, kind, services, own, self._record)
         own.on_write = self.loops.wrote if controller.brake else None
         self._errors = RepeatedErrors(_log)
         self.gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
@@ -173,6 +180,9 @@ class ActiveController:
         self._failed = asyncio.get_running_loop().create_future()
         period = self._services.settings.resync_period
         following = create_task(self.inputs.follow(self._on_synced, period), name=f"controller {self.name}: inputs")
+        writing: asyncio.Task[None] | None = None
+        if self.failure_condition is not None:
+            writing = create_task(self.failure_condition.run(), name=f"controller {self.name}: condition")
         try:
             await asyncio.wait({following, self._failed}, return_when=asyncio.FIRST_COMPLETED)
             if self._crash is not None:
@@ -182,7 +192,11 @@ class ActiveController:
             self._closing = True
             if self.share is not None:
                 await self.share.close()
-            owned = [each for each in (following, self._dispatcher, *self.gate.settling.values()) if each is not None]
+            owned = [
+                each
+                for each in (following, writing, self._dispatcher, *self.gate.settling.values())
+                if each is not None
+            ]
             for task in owned:
                 task.cancel()
             await asyncio.wait(owned)
@@ -391,29 +405,42 @@ class ActiveController:
         following = self.queue.finish(run, outcome, now)
         if name not in ("success", "again"):
             log_outcome(self.name, run, name, outcome, following, self._errors)
-            self._show_failure(run.key, outcome, following, now)
+            self._show_failure(run, outcome, following, now)
             if self.on_failure is not None and isinstance(outcome, (Unfinished, Park)):
                 self.on_failure(run.key, outcome)
-        elif self.failure_events.warned and run.key in self.failure_events.warned:
+        elif self.failure_condition is not None and self._may_work(run.key):
+            self.failure_condition.succeeded(run.key, partial(self._permit_of, run))
+        if self.failure_events.warned and name in ("success", "again") and run.key in self.failure_events.warned:
             self.failure_events.succeeded(run.key, self._reference(run.key), now)
 
-    def _show_failure(self, key: ObjectName, outcome: Outcome, following: Parked | float | None, now: float) -> None:
+    def _show_failure(self, run: Run, outcome: Outcome, following: Parked | float | None, now: float) -> None:
         """Let the object show a failure that concerns its owner."""
+        key = run.key
         failure = failure_of(outcome, following, self.queue.failing(key))
         about = None if failure is None else self._reference(key)
-        undecodable = str(key) in self.inputs.undecodable  # which has an Event of its own
-        if failure is None or about is None or undecodable or not self._may_work(key):
+        if failure is None or about is None or not self._may_work(key):
             return
         reason, text = failure
-        self.failure_events.failed(key, about, reason, text, now)
+        if str(key) not in self.inputs.undecodable:  # which has an Event of its own
+            self.failure_events.failed(key, about, reason, text, now)
+        if self.failure_condition is not None:
+            self.failure_condition.failed(key, reason, clipped(text), self._permit_of(run))
+
+    def _permit_of(self, run: Run) -> Permit:
+        """Return a permit for what is written about a run after its end."""
+        term = self._term if self.share is None else self.share.grant(run.key)
+        return self._requests.permit(Attempt(run, term))()
 
     def _may_work(self, key: ObjectName) -> bool:
         """Return whether this replica reconciles a key now."""
         return self.permitted and (self.share is None or self.share.admits(key))
 
+    def _record(self, key: ObjectName) -> Any:
+        return self.inputs.primary.get_indexer().store.item(str(key))
+
     def _reference(self, key: ObjectName) -> ObjectReference | None:
         """Return a reference to the cached object of a key; None if there is none."""
-        record = self.inputs.primary.get_indexer().store.item(str(key))
+        record = self._record(key)
         if record is None:
             return None
         resource = self.controller.resource

@@ -66,8 +66,14 @@ class Inputs:
     """
 
     def __init__(
-        self, controller: Controller[Any], informers: ControllerInformers, add: Enqueue, loops: LoopDetector
+        self,
+        controller: Controller[Any],
+        informers: ControllerInformers,
+        add: Enqueue,
+        loops: LoopDetector,
+        ignored_condition: str = "",
     ) -> None:
+        self._ignored_condition = ignored_condition
         self.note_deleted: Callable[[ObjectName, str], object] | None = None
         self._controller = controller
         self._informers = informers
@@ -97,7 +103,14 @@ class Inputs:
                         # It may be large: another controller has filled it.
                         await indexed.add_indexers_in_slices(missing)
                 gone = self.note_deleted if each is primary else None
-                registration = each.attach(informer, self.primary, self._add, loops=self._loops, on_gone=gone)
+                registration = each.attach(
+                    informer,
+                    self.primary,
+                    self._add,
+                    loops=self._loops,
+                    on_gone=gone,
+                    ignored_condition=self._ignored_condition,
+                )
                 if declared.queue.group is by_namespace and not each.calls_users():
                     registration.call_at_once()  # saves 6 % of the CPU from a lone event over TLS to an empty run
                 self._attached.append(Attached(each, informer, registration))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
     from aioinformer.webhooks import Admission
+
+
+#: The type of a condition, as the API has it.
+_CONDITION: Final = re.compile(r"(?:[a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 class Restart(msgspec.Struct, frozen=True):
@@ -77,6 +82,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     show_values: bool
     strict_writes: bool | None
     failure_events: bool
+    failure_condition: str | None
     grace: float
     restart: Restart
     resync_period: float
@@ -112,6 +118,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if port is not None and not (type(port) is int and 0 <= port < 65536):
                 raise OptionError(f"Manager: {option} must be a number from 0 to 65535, or None, not {port!r}")
         self._check("failure_events", bool, "True or False")
+        if self.failure_condition is not None and not _CONDITION.fullmatch(str(self.failure_condition)):
+            raise OptionError(
+                "Manager: failure_condition must be the type of a condition such as 'Reconciled', or None, not "
+                f"{self.failure_condition!r}"
+            )
         check_seconds(self.grace, "Manager: grace")
         check_seconds(self.sync_timeout, "Manager: sync_timeout")
         if self.max_staleness is not None:
