@@ -44,6 +44,8 @@ _SLICE: Final = 0.002
 _PAUSE: Final = 25e-6
 #: So many changes, at most, are in one part of the log that is delivered.
 _BATCH: Final = 256
+#: So many parts, at most, are kept for other readers.
+_PARTS: Final = 64
 
 
 class Source(Protocol):
@@ -160,7 +162,7 @@ class Hub:
 
     def part(self, position: Position, selection: Selection) -> Part:
         """Return what follows a position of the log for a selection. All readers that ask for the same share it."""
-        if self._parts_of != self.log.sequence:
+        if self._parts_of != self.log.sequence or len(self._parts) >= _PARTS:
             self._parts.clear()
             self._parts_of = self.log.sequence
         found = self._parts.get((selection, position))

@@ -72,9 +72,13 @@ def stream(
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the client has gone")
-        headers = joined_headers(request.headers.items())
-        query = [*request.query.items()]
-        opened = await core.open(headers, query, request.remote, abort=transport.abort, is_closing=transport.is_closing)
+        opened = await core.open(
+            joined_headers(request.headers.items()),
+            [*request.query.items()],
+            request.remote,
+            abort=transport.abort,
+            is_closing=transport.is_closing,  # aiohttp lets a handler run until it writes again
+        )
         if isinstance(opened, Problem):
             return web.Response(body=opened.body, status=opened.status, headers=opened.all_headers())
         response = web.StreamResponse(headers=opened.headers)

@@ -397,3 +397,13 @@ async def test_idle_reader_takes_two_kib_at_most() -> None:
             task.cancel()
         await asyncio.wait(tasks)
     assert (taken[1] - taken[0]) / count <= 2048
+
+
+async def test_parts_of_many_selections_do_not_pile_up() -> None:
+    async with SharedIndexInformer(Collection("a")) as informer, informer.changes() as changes:
+        await take(changes, 2)
+        for number in range(500):
+            async with informer.changes(selector=f"app!=x{number}") as other:
+                await take(other, 2)
+        kept = [each for each in gc.get_objects() if isinstance(each, hub.Part)]
+        assert len(kept) < 200
