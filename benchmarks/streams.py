@@ -22,7 +22,7 @@ import socket
 import sys
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from time import perf_counter, process_time
+from time import perf_counter, process_time, time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import aiohttp
@@ -34,7 +34,8 @@ from ticker import quantile
 
 from aioinformer.authorization import EVERYBODY
 from aioinformer.models import core_v1
-from aioinformer.web import Informers, Opened, StreamCore
+from aioinformer.web import Informers
+from aioinformer.web.aiohttp import stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _PODS, _CLIENTS, _RATE, _SECONDS = 10_000, 1_000, 200, 15
 _SLOW, _SLOW_BYTES = 5, 10_000
+#: Seconds after the last change in which clients may receive changes.
+_PATIENCE = 10.0
 _SAMPLED = 20
 #: Each change has one of these, and nothing else has.
 _MARK = b"~"
@@ -108,24 +111,6 @@ def _frame(kind: str, pod: Any) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), data)
 
 
-async def _stream(core: StreamCore, request: web.Request) -> web.StreamResponse:
-    transport = request.transport
-    assert transport is not None
-    opened = await core.open(
-        {}, list(request.query.items()), request.remote, abort=transport.abort, is_closing=transport.is_closing
-    )
-    assert isinstance(opened, Opened)
-    try:
-        response = web.StreamResponse(headers=opened.headers)
-        await response.prepare(request)
-        with suppress(ConnectionResetError):
-            async for chunk in opened:
-                await response.write(chunk)
-    finally:
-        await opened.aclose()
-    return response
-
-
 async def _idle(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers=_HEADERS)
     await response.prepare(request)
@@ -135,8 +120,7 @@ async def _idle(request: web.Request) -> web.StreamResponse:
 
 
 def _changes(informers: Informers) -> Any:
-    core = StreamCore(informers, {core_v1.PODS: Row}, who=EVERYBODY, per_user=2 * _CLIENTS, most=2 * _CLIENTS)
-    return partial(_stream, core)
+    return stream(informers, {core_v1.PODS: Row}, who=EVERYBODY, per_user=2 * _CLIENTS, most=2 * _CLIENTS)
 
 
 @asynccontextmanager
@@ -316,9 +300,8 @@ class Load:
             began = perf_counter()
             changes = await self._write(session, page["items"])
             seconds = perf_counter() - began
-            await asyncio.sleep(0.2)
-            delivered = sum(each.deliveries for each in readers)
             newest = [perf_counter() - self.watched[each.newest] for each in slow if each.newest in self.watched]
+            delivered = await self._all_delivered(readers, changes)
             watch.cancel()
             with suppress(asyncio.CancelledError):
                 await watch
@@ -331,6 +314,17 @@ class Load:
             "slow_client_age_seconds": max(newest, default=seconds),
         }
         print(json.dumps(figures), flush=True)
+
+    async def _all_delivered(self, readers: list[Reader], changes: int) -> int:
+        """Wait until all clients have all changes, or some time has passed; return how many deliveries there were."""
+        ends = perf_counter() + _PATIENCE
+        delivered = 0
+        while delivered < changes * _CLIENTS and perf_counter() < ends:
+            await asyncio.sleep(0.1)
+            delivered = sum(each.deliveries for each in readers)
+        if not delivered:
+            raise RuntimeError("no change was delivered")
+        return delivered
 
     async def _watch(self, session: aiohttp.ClientSession, version: str) -> None:
         url = f"{self._url}/api/v1/pods?watch=true&resourceVersion={version}"
@@ -352,11 +346,12 @@ class Load:
                 assert response.status == 200, response.status
 
         began = perf_counter()
+        first = int(time()) * 1000  # another subject must not have made the same changes before
         number = 0
         async with asyncio.TaskGroup() as changing:
             while perf_counter() - began < _SECONDS:
                 await asyncio.sleep(began + number / _RATE - perf_counter())
-                changing.create_task(change(number), name="change")
+                changing.create_task(change(first + number), name="change")
                 number += 1
         return number
 
