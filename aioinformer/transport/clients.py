@@ -113,6 +113,8 @@ def _borrowed(client: Any, argument: str, accepted: str) -> Transport:
             f"{argument}: expected {accepted}, not a {package} {type(client).__name__}; "
             "for a session of aiohttp: HttpTransport(url, session)"
         )
+    if callable(getattr(client, "resource_for", None)):  # a Client, whose options a transport has not
+        raise UsageError(f"{argument}: expected {accepted}, not a Client; pass its transport")
     transport: Any = client if callable(getattr(client, "request", None)) else getattr(client, "transport", None)
     if not callable(getattr(transport, "request", None)):
         hint = "; pass its api_client" if hasattr(client, "api_client") else ""

@@ -22,7 +22,7 @@ class ConversionError(AioinformerError):
     """An object cannot be converted. The message names version and field."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, eq=False):
     """A step of a conversion; `Move` and the others are such steps."""
 
     @property
@@ -49,7 +49,7 @@ class Step(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
 
-class Move(Step, frozen=True):
+class Move(Step, frozen=True, eq=False):
     """A field has another path in the hub: `Move("spec.size", "spec.replicas")`.
 
     In members of lists and maps, both paths have the same beginning: `Move("spec.ports[].port",
@@ -88,7 +88,7 @@ class Move(Step, frozen=True):
         _replace(document, self.hub_field, self.field, _same)
 
 
-class Map(Step, frozen=True):
+class Map(Step, frozen=True, eq=False):
     """A field has another value in the hub: `Map("spec.port", to=int, back=str)`.
 
     A function gets a value as JSON has it, and returns such a value. It is not called for null. If several values
@@ -127,7 +127,7 @@ class Map(Step, frozen=True):
         _replace(document, self.there[0], self.field, self.back)
 
 
-class Split(Step, frozen=True):
+class Split(Step, frozen=True, eq=False):
     """A field is several ones in the hub: `Split("spec.address", ["spec.host", "spec.zone"], separator=":")`.
 
     It is not split if there are fewer parts, nor joined if one is absent.
@@ -168,7 +168,7 @@ class Split(Step, frozen=True):
         _join(document, self, self.there, self.field)
 
 
-class Join(Step, frozen=True):
+class Join(Step, frozen=True, eq=False):
     """Several fields are one in the hub: the reverse of `Split`.
 
     Args:
@@ -206,7 +206,7 @@ class Join(Step, frozen=True):
         _split(document, self, self.hub_field, self.here)
 
 
-class Default(Step, frozen=True):
+class Default(Step, frozen=True, eq=False):
     """A field that only the hub has, and its value in objects of this version: `Default("spec.tier", "basic")`.
 
     It is set where the object around it is there.
@@ -248,7 +248,7 @@ class Default(Step, frozen=True):
                 del place[names[-1]]
 
 
-class Function(Step, frozen=True):
+class Function(Step, frozen=True, eq=False):
     """What no other step says: functions of whole objects, as JSON has them.
 
     They get a copy, and return the object of the other version. They must accept objects that lack any field. Of the

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import importlib
 import json
 import os
 import re
@@ -23,7 +24,10 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
+from aioinformer import Client, HttpTransport
+from aioinformer.models import apiextensions_v1, apps_v1
 from aioinformer.testing import ApiServer
+from aioinformer.webhooks import WebhookServer
 from tests.support.api import DEFINITION
 from tests.support.example_controllers import complaints, play
 
@@ -338,3 +342,42 @@ def test_first_program_of_the_readme_ends_without_a_traceback(tmp_path: Path) ->
             assert (following.returncode, told) == (0, "")
         finally:
             serving.terminate()
+
+
+async def test_operator_serves_two_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    example = importlib.import_module("two_versions.py".removesuffix(".py"))
+    async with ApiServer() as server, HttpTransport(server.url, token="token") as transport:
+        manager = example.manager
+        manager.client = transport
+        manager.webhooks = WebhookServer("gates", port=0, host="127.0.0.1", hosts=("127.0.0.1",))
+        client = Client(transport, namespace="default", field_manager="tests")
+        # The conversion is served before any list of the operator's own caches can be answered.
+        async with asyncio.timeout(30), manager:
+            await client.apply_all([example.GATES.crd({"url": f"https://127.0.0.1:{manager.admission.port}/convert"})])
+            old = client.resource(example.OLD_GATES)
+            gate = {"metadata": {"name": "web"}, "spec": {"size": 3, "address": "shop/us"}}
+            while not await is_trusted(client):  # noqa: ASYNC110 - the operator writes its CA
+                await asyncio.sleep(0.05)
+            await old.apply(gate)
+            new = client.resource(example.GATES)
+            spec = (await new.get("web")).spec
+            assert (spec.replicas, spec.host, spec.zone) == (3, "shop", "us")
+            await new.patch("web", {"spec": {"resources": {"limits": {"cpu": 2}}}})
+            await old.apply({**gate, "spec": {"size": 2, "address": "shop/us"}})
+            deployments = client.resource(apps_v1.DEPLOYMENTS)
+            while True:
+                found = await deployments.get_or_none("web")
+                made = {} if found is None else found.to_dict()["spec"]
+                if made.get("replicas") == 2:
+                    break
+                await asyncio.sleep(0.05)
+            [container] = made["template"]["spec"]["containers"]
+            assert container["resources"]["limits"] == {"cpu": "2"}
+
+
+async def is_trusted(client: Client) -> bool:
+    """Return whether the definition has the CA of the webhook."""
+    definitions = client.resource(apiextensions_v1.CUSTOM_RESOURCE_DEFINITIONS)
+    found = (await definitions.get("gates.example.com")).to_dict()
+    return "caBundle" in found["spec"]["conversion"]["webhook"]["clientConfig"]

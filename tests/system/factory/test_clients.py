@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
+from aioinformer import Client
 from aioinformer.errors import UsageError
 from aioinformer.events.sink import CoreEventSink
 from aioinformer.factory.dynamic import DynamicInformers
@@ -61,6 +62,7 @@ NEITHER: list[tuple[Any, str]] = [
     (5, "not int"),
     (HttpTransport, "not the class HttpTransport; make an instance of it"),
     (SimpleNamespace(api_client=1), "not SimpleNamespace; pass its api_client"),
+    (Client(HttpTransport("http://127.0.0.1:1")), "not a Client; pass its transport"),
     (Sync(), "the client of the package kubernetes is synchronous"),
 ]
 

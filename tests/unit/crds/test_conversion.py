@@ -352,6 +352,13 @@ def test_each_version_needs_a_way_to_a_stored_one_that_is_served() -> None:
         custom_resource(Site, "example.com", "v1", others=[old, other])
 
 
+def test_resource_with_steps_is_a_key_of_dictionaries() -> None:
+    steps = [Split("spec.address", ["spec.host", "spec.zone"], separator="/"), Default("spec.extra", {"a": [1]})]
+    steps += [Map("spec.port", to=number, back=str), Map("spec.level", to=level_of, back=name_of)]
+    resource = sites(steps)
+    assert {each: each.version for each in (resource, *resource.others)}[resource] == "v1"
+
+
 def test_definition_names_the_webhook() -> None:
     client = {"service": {"namespace": "shop", "name": "sites", "path": "/convert"}}
     assert sites().crd(client)["spec"]["conversion"] == {
