@@ -55,7 +55,7 @@ _CONTROLLERS = f"""\
 ## Controllers
 
 Two controllers run through these faults, in virtual time: that of
-[`examples/widgets.py`](write-a-controller.md#the-whole-controller), and one whose children have generated names.
+[`examples/widgets.py`](reconcilers.md#the-whole-controller), and one whose children have generated names.
 Widgets are created, changed and deleted five times a second. In each row, all converges after the fault, no child is
 created twice, no finalizer is lost, and no write is sent later than the renew deadline of 10 s after the last
 successful renewal of the Lease. Tests measure each row again.

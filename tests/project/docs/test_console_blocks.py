@@ -35,7 +35,6 @@ ENDLESS = ("aioinformer watch", "aioinformer serve", "aioinformer demo")
 FOREIGN = ("kubectl", "curl", "jq")
 #: Commands that are not run, and why.
 NOT_RUN = {
-    "aioinformer bench --kubeconfig ~/.kube/config": "it takes a minute; the next one with --seconds runs",
     "aioinformer run shop:manager --debug-port 8081": "the tests of the page start such a manager, and open it",
     "aioinformer top --attach http://127.0.0.1:8081/": "test_top.py attaches it to a page",
     "kubectl exec deploy/shop -- sh -c 'kill -USR1 1'": "test_top.py sends the signal; no cluster here has a container",
@@ -84,10 +83,10 @@ def check_make(words: list[str]) -> None:
 
 
 def check_pip(words: list[str]) -> None:
-    """Assert that the extra of the package exists."""
+    """Assert that the extra of the package exists; `.` is a checkout."""
     assert words[0] == "install"
     for word in words[1:]:
-        match = re.fullmatch(r"aioinformer(?:\[(\w+)\])?", word)
+        match = re.fullmatch(r"(?:aioinformer|\.)(?:\[(\w+)\])?", word)
         assert match is not None
         assert match[1] is None or match[1] in EXTRAS
 

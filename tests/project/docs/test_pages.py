@@ -54,6 +54,17 @@ OF_CONTRIBUTORS = {
     "simulation.md",
 }
 
+#: Pages that README.md need not link: the home of the site, and pages that "Evidence" and "Contributing" link.
+LINKED_FROM_OTHERS = {
+    "conformance.md",
+    "contract.md",
+    "controllers.md",
+    "fault-matrix.md",
+    "index.md",
+    "kubectl.md",
+    "simulation.md",
+}
+
 
 @pytest.mark.parametrize("block", ALL, ids=str)
 def test_block_has_a_known_language_and_short_lines(block: Block) -> None:
@@ -70,9 +81,22 @@ def test_json_block_is_json(block: Block) -> None:
             json.loads(line)
 
 
-@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
-def test_page_of_the_package_index_has_no_relative_links(name: str) -> None:
-    text = (PROJECT / name).read_text()
+def test_readme_links_to_files_and_names_every_page() -> None:
+    """A code host resolves the links from the folder of README.md."""
+    links = re.findall(r"\]\((?!https?:)([^)]*)\)", (PROJECT / "README.md").read_text())
+    assert [link for link in links if not (PROJECT / link).exists()] == []
+    pages = {f"docs/{page.name}" for page in DOCS.glob("*.md")}
+    assert pages - set(links) - {f"docs/{name}" for name in LINKED_FROM_OTHERS} == set()
+
+
+def test_pages_that_readme_names_are_links() -> None:
+    text = (PROJECT / "README.md").read_text()
+    assert re.findall(r"`[\w/-]+\.md`", text) == []
+
+
+def test_changelog_has_no_relative_links() -> None:
+    """It is a page of the site, too, which is in another folder."""
+    text = (PROJECT / "CHANGELOG.md").read_text()
     assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
     files = re.findall(r"`((?:docs/)?[\w-]+\.md)`", text)
     assert [file for file in files if not any((folder / file).exists() for folder in (PROJECT, DOCS))] == []

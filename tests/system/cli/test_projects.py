@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import re
@@ -244,6 +245,35 @@ async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
     assert "make check" in "\n".join(finished.lines)
     folder = shell.home / "website-operator"
     environment = {**os.environ, "PYTHONPATH": ""}
+    for tool in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["pytest", "-q"], ["mypy"]):
+        await succeeds(tool, folder, environment)
+
+
+STEP = re.compile(r"^<!-- step: (\S+) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.timeout(300)
+async def test_steps_of_the_guide_lead_to_a_project_that_passes_its_checks(shell: Shell) -> None:
+    await shell.run("init", "website-operator", "--group", "example.com", "--kind", "Website")
+    folder = shell.home / "website-operator"
+    environment = {**os.environ, "PYTHONPATH": ""}
+    page = (PROJECT / "docs" / "write-a-controller.md").read_text()
+    steps = STEP.findall(page)
+    first_reconciler = page.split("```python\n")[1].split("```")[0]
+    made = (folder / "website_operator" / "reconciler.py").read_text()
+    assert ast.dump(ast.parse(first_reconciler)) == ast.dump(ast.parse(made.partition('"""\n')[2]))
+
+    assert len(steps) >= 5
+    for path, code in steps:
+        (folder / path).write_text(code)
+    made_test = folder / "tests" / "test_website.py"
+    made_test.write_text(made_test.read_text().replace("seeds=range(5)", "seeds=range(5), compare=False"))
+    reconciler = folder / "website_operator" / "reconciler.py"
+    reconciler.write_text(reconciler.read_text().replace("found.spec.text", "found.spec.body"))
+    for path in (folder / "tests").glob("test_*.py"):
+        text = path.read_text().replace('"spec": {"text": "hello"}', '"spec": {"body": "hello"}')
+        text = text.replace("WEBSITES.crd()", "WEBSITES.crd(WEBHOOK)")
+        path.write_text(text.replace("import (\n    WEBSITES,\n", "import (\n    WEBHOOK,\n    WEBSITES,\n"))
     for tool in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["pytest", "-q"], ["mypy"]):
         await succeeds(tool, folder, environment)
 
