@@ -99,6 +99,43 @@ def check(
     sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper(), is_endless=False))
 
 
+@click.command(cls=Command, short_help="List what controllers have left in a cluster.")
+@click.argument("manager", metavar="MODULE:NAME")
+@_NAMESPACES
+@click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
+@server_options
+@click.option("--dry-run", is_flag=True, help="Required: the command lists, and removes nothing.")
+@_LOG_LEVEL
+def uninstall(manager: str, namespaces: tuple[str, ...], dry_run: bool, log_level: str, **server: Any) -> None:
+    """List what a manager of controllers has left in a cluster. Nothing is removed.
+
+    MODULE:NAME is the manager: module and variable. The current directory can be imported from.
+
+    stdout has a line for each object: those of which the controllers have set fields or finalizers, as
+    managed fields say, of the kinds that they declare; and the Leases, ConfigMap, Secret, webhook
+    configurations and definitions of the manager itself.
+
+    \b
+    Example:
+      aioinformer uninstall widgets:manager --dry-run
+
+    \b
+    Exit codes:
+      0  everything was listed
+      1  the cluster did not answer or refused, or a signal ended the command
+      2  a bad option, no --dry-run, an unreadable kubeconfig, or no such manager
+    """
+    from aioinformer.cli.controllers.loading import load_manager
+    from aioinformer.cli.controllers.uninstall import UninstallProgram
+
+    if not dry_run:
+        raise click.UsageError("pass --dry-run: the command lists what is left, and removes nothing")
+    shutdown.code = 1
+    loaded = load_manager(manager, namespaces)
+    options = ServerOptions(**server)
+    sys.exit(run_program(lambda write: UninstallProgram(loaded, options, write), log_level.upper(), is_endless=False))
+
+
 @click.command(cls=Command, short_help="Write a Grafana dashboard and alert rules.")
 @click.option(
     "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="Folder to write to."
@@ -443,4 +480,4 @@ Next:
   make crd run    runs the controller in the cluster of the current context""")
 
 
-CONTROLLER_COMMANDS: Final = [check, crd, dashboards, init, manifests, migrate, run, top]
+CONTROLLER_COMMANDS: Final = [check, crd, dashboards, init, manifests, migrate, run, top, uninstall]
