@@ -137,7 +137,7 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
         dry_run: bool = False,
         state: State_co = NO_STATE,
     ) -> None:
-        super().__init__(state)
+        self._state = state  # not by `Stated`, whose call each run would pay for
         self.key = key
         self.object = object
         self.causes = causes

@@ -122,6 +122,8 @@ class ActiveController:
         self.failure_condition: FailureCondition | None = None
         if (kind := services.settings.failure_condition) is not None:
             self.failure_condition = FailureCondition(controller, kind, services, own, self._record)
+        #: Whether a success may concern the owner of an object: all that a run without failures looks at.
+        self._shows_success: Any = self.failure_events.warned if self.failure_condition is None else True
         own.on_write = self.loops.wrote if controller.brake else None
         self._errors = RepeatedErrors(_log)
         self.gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
@@ -408,10 +410,8 @@ class ActiveController:
             self._show_failure(run, outcome, following, now)
             if self.on_failure is not None and isinstance(outcome, (Unfinished, Park)):
                 self.on_failure(run.key, outcome)
-        elif self.failure_condition is not None and self._may_work(run.key):
-            self.failure_condition.succeeded(run.key, partial(self._permit_of, run))
-        if self.failure_events.warned and name in ("success", "again") and run.key in self.failure_events.warned:
-            self.failure_events.succeeded(run.key, self._reference(run.key), now)
+        elif self._shows_success:
+            self._show_success(run, now)
 
     def _show_failure(self, run: Run, outcome: Outcome, following: Parked | float | None, now: float) -> None:
         """Let the object show a failure that concerns its owner."""
@@ -425,6 +425,13 @@ class ActiveController:
             self.failure_events.failed(key, about, reason, text, now)
         if self.failure_condition is not None:
             self.failure_condition.failed(key, reason, clipped(text), self._permit_of(run))
+
+    def _show_success(self, run: Run, now: float) -> None:
+        """Let the object show that it works again, if it shows a failure."""
+        if run.key in self.failure_events.warned:
+            self.failure_events.succeeded(run.key, self._reference(run.key), now)
+        if self.failure_condition is not None and self._may_work(run.key):
+            self.failure_condition.succeeded(run.key, partial(self._permit_of, run))
 
     def _permit_of(self, run: Run) -> Permit:
         """Return a permit for what is written about a run after its end."""
