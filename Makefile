@@ -26,7 +26,7 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-lowest test-versions e2e compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock release-check clean
+.PHONY: help demo test test-all test-newest test-lowest test-versions e2e e2e-versions compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock release-check clean
 
 help: ## Show this help
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -65,6 +65,17 @@ test-versions: $(VENV)/.package $(VENV)/.dev
 e2e: $(VENV)/.package $(VENV)/.dev ## Run only the end-to-end tests, which need a real API server
 	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'Set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (see docs/contributing.md)'; exit 2; }
 	@$(BIN)/python -m pytest tests/real/e2e $(ARGS)
+
+# The versions of Kubernetes that e2e-versions builds, each for the first time in about 5 minutes of two quiet cores.
+KUBERNETES_VERSIONS ?= 1.34.4 1.35.4 1.37.2
+
+e2e-versions: $(VENV)/.package $(VENV)/.dev ## Run the end-to-end tests with each of KUBERNETES_VERSIONS, and with the default one
+	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'Set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (see docs/contributing.md)'; exit 2; }
+	@failed=; for version in default $(KUBERNETES_VERSIONS); do \
+		echo "== Kubernetes $$version"; \
+		binary=$$(KUBERNETES=$${version#default} "$$AIOINFORMER_TEST_CLUSTER/build") || { failed="$$failed $$version"; continue; }; \
+		TEST_CLUSTER_BIN=$$binary $(BIN)/python -m pytest tests/real/e2e $(ARGS) || failed="$$failed $$version"; done; \
+	test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
 compare: $(VENV)/.package $(VENV)/.dev ## Compare the server for tests with the cluster of KUBECONFIG (ARGS="FOLDER" of manifests)
 	@$(BIN)/python -m tests.real.contract.compare $(ARGS)
