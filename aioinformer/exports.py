@@ -172,6 +172,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "aioinformer.harness": {
         "harness.checker": "HarnessFailure NotConverged",
+        "harness.converting": "check_conversion",
         "harness.exploring": "HarnessReport explore run",
         "harness.harness": "Converged Harness",
         "harness.plan": "Crash Plan",

@@ -251,7 +251,8 @@ class Default(Step, frozen=True, eq=False):
 class Function(Step, frozen=True, eq=False):
     """What no other step says: functions of whole objects, as JSON has them.
 
-    They get a copy, and return the object of the other version. They must accept objects that lack any field. Of the
+    They get a copy, and return the object of the other version. They must accept objects that lack any field, and null
+    for an object in them that server-side apply has emptied; `check_conversion` of `aioinformer.harness` tries. Of the
     metadata, only labels and annotations may change: other changes are ignored.
 
     Args:
