@@ -7,8 +7,6 @@ FIGURES = {
     "watch_events_per_second": "events/s",
     "watch_us_per_notification": "CPU per notification, µs",
     "watch_user_us_per_event": "user time per event, µs",
-    "watch_system_us_per_event": "system time per event, µs",
-    "new_pages": "new pages of memory",
     "list_blocked_max_ms": "list: blocked max, ms",
     "burst_blocked_max_ms": "events: blocked max, ms",
     "watch_step_ms": "watch: longest step, ms",
@@ -101,13 +99,5 @@ FIGURES = {
     "open_percent": "page open: percent of a core",
     "page_percent": "the page: percent of a core",
     "rate": "changes/s",
-    "restarts": "restarts of the API server",
-    "lost": "lost changes",
-    "backward": "calls with an older state",
     "cpu_share": "share of a core",
-    **{
-        f"{name}_{part}": f"{part}: {title}"
-        for part in ("early", "late")
-        for name, title in (("rss_mib", "memory, MiB"), ("p50_ms", "p50, ms"), ("p99_ms", "p99, ms"))
-    },
 }

@@ -14,7 +14,7 @@ from typing import Any
 import svg
 from figures import FIGURES
 from harness import RESULTS
-from sections import INTRODUCTION, PHASES, SECTIONS, TOPICS, TRIED, Section
+from sections import PHASES, SECTIONS, TOPICS, Section, prose
 
 _DOCS = Path(__file__).parent.parent / "docs"
 _PLOTS = _DOCS / "benchmarks"
@@ -28,7 +28,7 @@ def main() -> None:
     results = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
     first, *others = SECTIONS
     parts = [
-        INTRODUCTION,
+        prose("introduction"),
         *([_section(first, results[first.name])] if first.name in results else []),
         _summary(results),
     ]
@@ -36,7 +36,7 @@ def main() -> None:
         if section.name in results:
             parts.append(_section(section, results[section.name]))
         if section.name == "hot_path":
-            parts.append(TRIED)
+            parts.append(prose("tried"))
     (_DOCS / "benchmarks.md").write_text("\n".join(parts))
 
 
