@@ -2,24 +2,28 @@
 
 Each replica has a Lease, which it renews, and writes the ring by compare-and-swap. The rules:
 
-- A life of a replica is identified by the uid of its Lease. Who loses the Lease begins another life, and owns nothing.
+- A life of a replica is identified by the uid of its Lease. A replica that loses its Lease begins another life, and
+  owns nothing.
 - A member owns the slots that the last ring that it has read gives to its life. It may work until `renew_deadline`
   after it sent the last renewal that succeeded, and after it sent the last read or write that showed this ring.
-- A member is dead if its Lease was seen unchanged for the Lease's duration by the observer's own clock, *and* the
-  observer has then deleted exactly this version of it. So no renewal came in between, and none can come later. A Lease
-  that is missing counts from the first list without it that was sent after the ring with its uid was read.
-- The duration of a Lease is what its member has declared: in its entry in the ring, or else in an annotation. Of a
-  Lease with neither, the larger of the own duration and the field counts, up to ten times the own one.
-- Only Leases of members are deleted: the ring has the uid, or the holder is a process of the member.
-- A slot changes its owner by a write of the owner, or by a write of anybody after the owner's death. The owner gives up
-  a slot before it sends this write, and takes it back only when the ring has changed in another way: until then, the
-  write may still arrive.
-- A ring object that is new *forms*: nothing is owned until a member has seen it for the longest duration of a Lease.
-  Until then, a replica that was cut off may still work by the ring that was deleted. Its epochs begin above all that
-  are known of earlier rings: those in the annotations of the Leases, the own one, and seconds since 1970.
-- Members write what anyone may write one after the other, by a rank.
-- Times are those of one monotonic clock in the process. An answer counts from when it came for what others did, and
-  from when the request was sent for what this replica may do.
+- An observer declares a member dead in two steps. It has seen the member's Lease unchanged for the Lease's duration
+  by its own clock, *and* has then deleted exactly this version of the Lease. So no renewal came in between, and none
+  can come later. For a missing Lease, the duration begins with the first list without it that the observer has sent
+  after it read the ring with the uid of the Lease.
+- A member declares the duration of its Lease in its entry in the ring, or else in an annotation. Of a Lease with
+  neither, an observer takes the larger of its own duration and the Lease's field, up to ten times its own duration.
+- A replica deletes only Leases of members: the ring has the uid of the Lease, or the Lease's holder is a process of
+  the member.
+- The owner of a slot may pass it on, by a write of the ring. After the owner's death, any replica may. The owner stops
+  working on a slot before it sends this write. It takes the slot back only when the ring has changed in another way:
+  until then, the write may still arrive.
+- A new ring object *forms*: no member owns a slot until it has seen the object for the longest duration of a Lease.
+  Until then, a replica that was cut off may still work by the ring that was deleted. The epochs of the new ring begin
+  above all known epochs of earlier rings: those in the annotations of the Leases, the replica's own one, and the
+  seconds since 1970.
+- A write that any replica may send is sent by one member after the other, in the order of a rank.
+- Times are those of one monotonic clock in the process. A replica counts what other replicas did from the arrival of
+  the answer, and what it may do itself from the sending of the request.
 """
 
 from __future__ import annotations
@@ -126,7 +130,7 @@ class Member:
         self._first = first
         #: The uid and the version of the own Lease; a Lease without a known version must be read.
         self._lease = self._lease_version = ""
-        #: Whether there was a Lease of this name when this one was to be created. It is read to learn whose it is.
+        #: Whether a Lease of this name existed when the member tried to create its own. It is read to learn its holder.
         self._name_is_taken = False
         #: Whether the Leases were listed: their epochs are known.
         self._listed = False
