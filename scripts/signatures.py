@@ -45,10 +45,11 @@ def signatures() -> dict[str, str]:
     for address, value in values.items():
         if inspect.isclass(value):
             bases = [base.__name__ for base in value.__mro__[1:] if base in public or issubclass(base, Exception)]
-            found[address] = f"class{_callable(value)}" + (f" is {', '.join(bases)}" if bases else "")
+            arguments = "" if issubclass(value, enum.Enum) else _callable(value)
+            found[address] = f"class{arguments}" + (f" is {', '.join(bases)}" if bases else "")
             found.update({f"{address}.{name}": member for name, member in _members(value).items()})
         else:
-            found[address] = _callable(value) if callable(value) else f": {type(value).__name__}"
+            found[address] = _callable(value) if inspect.isroutine(value) else f": {_kind(value)}"
     return dict(sorted(found.items()))
 
 
@@ -82,6 +83,12 @@ def _member(member: Any) -> str | None:
     if isinstance(member, enum.Enum):
         return f" = {member.value!r}"
     return _callable(member) if inspect.isfunction(member) else None
+
+
+def _kind(value: Any) -> str:
+    """Return what a constant is. The classes of types for annotations differ between versions of Python."""
+    cls = type(value)
+    return "a type" if cls.__module__ in ("typing", "types", "collections.abc") else cls.__name__
 
 
 def _callable(value: Any) -> str:
