@@ -15,10 +15,11 @@ from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from aioinformer import Client, Indexer, Lister, Resource
+from aioinformer import Client, Indexer, Lister, Resource, SharedIndexInformer
 from aioinformer.authorization import EVERYBODY, Rbac, User, Who
 from aioinformer.controller import Manager
 from aioinformer.models import apps_v1, core_v1
+from aioinformer.streams import ChangeKind, Changes, StreamChange
 from aioinformer.web import Informers, aiohttp, starlette
 from aioinformer.web.fastapi import require, router, stream
 
@@ -96,3 +97,14 @@ with_aiohttp.router.add_get("/live", aiohttp.stream(informers, {core_v1.PODS: ph
 
 manager = Manager("shop", health_port=8080, metrics_check=Rbac(audiences=["shop"]))
 manager.debug_app(check=who)
+
+
+async def follow(pods: SharedIndexInformer[core_v1.Pod]) -> None:
+    async with pods.changes(namespace="shop", selector={"app": "web"}, view=Row) as rows:
+        async for row in rows:
+            assert_type(row.object, Row | None)
+            assert_type(row.kind, ChangeKind)
+    async with pods.changes(namespace=["a", "b"], view=phase, after="cursor") as phases:
+        assert_type(await anext(phases), StreamChange[str])
+    async with pods.changes() as versions:
+        assert_type(versions, Changes[str])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aioinformer import Lister
+from aioinformer import Lister, SharedIndexInformer
 from aioinformer.authorization import EVERYBODY, Rbac
 from aioinformer.models import apps_v1, core_v1
 from aioinformer.web import Informers
@@ -30,3 +30,9 @@ async def wrong() -> Lister[apps_v1.Deployment]:
     stream(informers, {core_v1.PODS: None}, who="everybody")  # wrong
     stream(informers, {core_v1.PODS: 7}, who=EVERYBODY)  # wrong
     return pods  # wrong
+
+
+async def follow(pods: SharedIndexInformer[core_v1.Pod]) -> None:
+    pods.changes(view=lambda pod: pod.spec.replicas)  # wrong
+    pods.changes(view="node")  # wrong
+    pods.changes(selector=7)  # wrong
