@@ -388,6 +388,7 @@ QUESTION = Question(
     ],
     rounds=2,
     seconds=240.0,
+    notes=["If the machine does not reach 200 changes a second, `changes_per_second` says how many there were."],
 )
 
 
