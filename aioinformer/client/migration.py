@@ -64,7 +64,7 @@ class MigrationReport(msgspec.Struct):
         cleaned: objects that lost entries of managed fields in versions that are not served.
         refused: key -> why the server refused it.
         stored_versions: those of the definition, at the end.
-        last: the last key of the pages that are done; `after=` goes on behind it.
+        last: the last key of the pages that are done, up to the first refused object; `after=` goes on behind it.
     """
 
     objects: int = 0
@@ -87,7 +87,8 @@ class StorageMigration:
     Args:
         client: with the right to read the definition and to patch its status, and to list and update the objects.
         resource: in its stored version, as the class declares it.
-        after: a key; objects up to it were written by an earlier run. In the order of lists: by namespace and name.
+        after: a key; objects up to it were written by an earlier run, in the order of lists: that of the characters of
+            `namespace/name`.
         tell: is called with a line of progress now and then.
         settled: seconds since the last change of the definition.
 
@@ -110,7 +111,8 @@ class StorageMigration:
         self._resource: Resource[Any] = Resource(
             resource.group, resource.version, resource.plural, resource.kind, resource.namespaced
         )
-        self._after = _place(after)
+        #: Lists have the order of the keys in etcd, where "a-b/x" is before "a/y", since "-" is before "/".
+        self._after = after
         self._tell = tell
         self._settled = settled
         self._began = time.monotonic()
@@ -126,7 +128,7 @@ class StorageMigration:
         served = _served(definition)
         found = stale = 0
         async for each in self._objects().list():
-            if _place(str(object_name(each))) > self._after:
+            if str(object_name(each)) > self._after:
                 found += 1
                 stale += bool(_stale(document_of(each), served))
         stored = definition["status"].get("storedVersions") or []
@@ -206,30 +208,35 @@ class StorageMigration:
 
     async def _write_all(self, served: frozenset[str], *, only_stale: bool) -> None:
         while True:
+            after = self._after  # within one list, no object is left out
             try:
                 async for page in self._objects().list(page_size=_PAGE).pages():
-                    await self._write_page(page, served, only_stale)
+                    keys = [(str(object_name(each)), each) for each in page]
+                    waiting = [(key, each) for key, each in keys if key > after]
+                    if waiting:
+                        await self._write_page(waiting, served, only_stale)
             except Expired:  # the rest is listed anew
                 continue
             return
 
-    async def _write_page(self, page: list[Any], served: frozenset[str], only_stale: bool) -> None:
-        keys = [(str(object_name(each)), each) for each in page]
-        waiting = [(key, each) for key, each in keys if _place(key) > self._after]
+    async def _write_page(self, page: list[tuple[str, Any]], served: frozenset[str], only_stale: bool) -> None:
         limit = asyncio.Semaphore(_PARALLEL)
 
         async def write(key: str, obj: Any) -> None:
             async with limit:
                 await self._write(key, document_of(obj), served, only_stale)
 
-        async with asyncio.TaskGroup() as tasks:
-            for key, obj in waiting:
-                tasks.create_task(write(key, obj), name=f"migration of {key}")
-        if waiting:
-            self.report.objects += len(waiting)
-            self.report.last = waiting[-1][0]
-            self._after = _place(self.report.last)
-            self._tell(f"{self.report.objects} objects, up to {self.report.last}")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for key, obj in page:
+                    tasks.create_task(write(key, obj), name=f"migration of {key}")
+        except ExceptionGroup as group:  # the others were cancelled for the first one
+            raise group.exceptions[0] from group
+        self.report.objects += len(page)
+        self._after = page[-1][0]
+        if not self.report.refused:  # a later run must not go on behind an object that is still in an old version
+            self.report.last = self._after
+        self._tell(f"{self.report.objects} objects, up to {self._after}")
 
     async def _write(self, key: str, document: dict[str, Any], served: frozenset[str], only_stale: bool) -> None:
         stale = _stale(document, served)
@@ -304,11 +311,6 @@ class StorageMigration:
         definitions = self._client.resource(_DEFINITIONS)
         stored = document_of(await definitions.status.patch(self._resource.group_resource, patch))
         self.report.stored_versions = tuple(stored["status"]["storedVersions"])
-
-
-def _place(key: str) -> tuple[str, ...]:
-    """Return the place of a key in the order of lists."""
-    return tuple(key.split("/")) if key else ()
 
 
 def _served(definition: Mapping[str, Any]) -> frozenset[str]:

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from aioinformer import Client, HttpTransport, UsageError
-from aioinformer.client import StorageMigration
+from aioinformer.client import StorageMigration, migration
 from aioinformer.crds import CustomResource, custom_resource
-from aioinformer.errors import Forbidden
+from aioinformer.errors import Forbidden, TransportError
 from aioinformer.models import (
     ObjectMeta,
     apiextensions_v1,
+    core_v1,
 )
 from tests.system.client.test_editing import Counting
 
@@ -110,6 +111,43 @@ async def test_plan_writes_nothing(moved: Client, transport: Interposed) -> None
 async def test_interrupted_run_goes_on_behind_the_last_object(moved: Client, transport: Interposed) -> None:
     await StorageMigration(Client(transport), NEW, after="shop/b", settled=0).run()
     assert writes(transport) == ["c"]
+
+
+async def test_no_page_leaves_out_a_namespace_whose_name_begins_as_another(
+    moved: Client, transport: Interposed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migration, "_PAGE", 2)
+    await moved.resource(core_v1.NAMESPACES).create({"metadata": {"name": "shop-b"}})
+    other = Client(transport).resource(NEW)
+    for name in ("x", "y"):
+        await other.create({"metadata": {"name": name, "namespace": "shop-b"}, "spec": {}})
+    # The order of etcd: "-" is before "/".
+    report = await StorageMigration(Client(transport), NEW, settled=0).run()
+    assert sorted(writes(transport)) == ["a", "b", "c", "x", "y"]
+    assert (report.objects, report.written, report.last) == (5, 5, "shop/c")
+    transport.requests.clear()
+    await StorageMigration(Client(transport), NEW, after="shop-b/y", settled=0).run()
+    assert sorted(writes(transport)) == ["a", "b", "c"]
+
+
+async def test_run_does_not_go_on_behind_a_refused_object(
+    moved: Client, transport: Interposed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migration, "_PAGE", 1)
+
+    async def fail(request: HttpRequest) -> None:
+        if request.method == "PUT" and request.path.endswith("/b"):
+            raise Forbidden(403, "a policy refuses it")
+        if request.method == "PUT" and request.path.endswith("/c"):
+            raise TransportError("the connection broke")
+
+    transport.interpose = fail
+    interrupted = StorageMigration(Client(transport), NEW, settled=0)
+    with pytest.raises(TransportError, match="the connection broke"):
+        await interrupted.run()
+    assert list(interrupted.report.refused) == ["shop/b"]
+    assert interrupted.report.last == "shop/a"
+    assert await stored_versions(moved) == ["v1beta1", "v1"]
 
 
 async def test_object_that_others_have_written_or_deleted_counts_as_migrated(
