@@ -85,9 +85,10 @@ class Converter:
             text = self._lost(given, found)
         except ConversionError as error:
             raise ConversionError(f"{source} to {target}: {error}") from error
+        except RecursionError:
+            raise ConversionError(f"{source} to {target}: the object is nested too deeply") from None
         if text:
-            annotations = found.setdefault("metadata", {}).setdefault("annotations", {})
-            annotations[_annotation(source)] = text
+            _annotations(found)[_annotation(source)] = text
         return found
 
     def _stepped(self, given: dict[str, Any], target: str) -> dict[str, Any]:
@@ -128,6 +129,16 @@ def edited_annotation(converted: Mapping[str, Any]) -> str:
     metadata = converted.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return name if isinstance(annotations, dict) and name in annotations else ""
+
+
+def _annotations(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the annotations of an object, with those that are none replaced."""
+    place = document
+    for name in ("metadata", "annotations"):
+        if not isinstance(place.get(name), dict):
+            place[name] = {}
+        place = place[name]
+    return place
 
 
 def _annotation(api_version: str) -> str:

@@ -5,12 +5,14 @@ with its path, its value, and a digest of what the way back makes of it. On the 
 still so: if the other version has changed the field, or what it was made of, the live value wins, and the kept one is
 dropped. Fields of an object that has been removed since are not restored.
 
-The members of a list are known by their keys, if the schema says them, else by a digest of what they were.
+The members of a list are known by their keys, if the schema says them, else by a digest of what they were. Equal ones
+are told apart by their order.
 """
 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -33,14 +35,14 @@ class _Member(msgspec.Struct, frozen=True, omit_defaults=True):
     """A member of a list, in a path.
 
     Attributes:
-        i: its place in the list.
         keys: by which it is known; empty for none.
         digest: of the member, if it has no keys.
+        nth: how many members before it have the same keys or digest.
     """
 
-    i: int
     keys: dict[str, Any] = {}
     digest: str = ""
+    nth: int = 0
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,7 +59,7 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     value: Any = msgspec.UNSET
 
     def __str__(self) -> str:
-        steps = (f".{each}" if isinstance(each, str) else f"[{each.i}]" for each in self.path)
+        steps = (f".{each}" if isinstance(each, str) else "[]" for each in self.path)
         return "".join(steps).lstrip(".")
 
 
@@ -67,6 +69,39 @@ class _Annotation(msgspec.Struct, frozen=True):
 
 
 _decode = msgspec.json.Decoder(_Annotation).decode
+
+
+class _Lists:
+    """Finds members of lists by their keys or digests. The lists must not change meanwhile."""
+
+    def __init__(self) -> None:
+        #: By the list and the names of the keys: the places of the members with a digest of these keys.
+        self._places: dict[tuple[int, tuple[str, ...]], dict[str, list[int]]] = {}
+
+    def member(self, values: list[Any], place: int, names: Any) -> _Member:
+        """Return what a member is known by."""
+        value = values[place]
+        keys = {name: value[name] for name in names if name in value} if isinstance(value, dict) else {}
+        found = _Member(keys) if keys else _Member(digest=_digest(value))
+        return _Member(found.keys, found.digest, bisect_left(self._equal(values, found), place))
+
+    def place(self, values: list[Any], member: _Member) -> int | None:
+        """Return where a member is; None if there is none like it."""
+        equal = self._equal(values, member)
+        return equal[member.nth] if 0 <= member.nth < len(equal) else None
+
+    def _equal(self, values: list[Any], member: _Member) -> list[int]:
+        names = tuple(member.keys)
+        at = (id(values), names)
+        if at not in self._places:
+            self._places[at] = {}
+            for place, value in enumerate(values):
+                if not names:
+                    self._places[at].setdefault(_digest(value), []).append(place)
+                elif isinstance(value, dict) and all(name in value for name in names):
+                    keys = {name: value[name] for name in names}
+                    self._places[at].setdefault(_digest(keys), []).append(place)
+        return self._places[at].get(_digest(member.keys) if names else member.digest, [])
 
 
 def lost(original: Mapping[str, Any], result: Mapping[str, Any], schema: Schema) -> str:
@@ -80,7 +115,7 @@ def lost(original: Mapping[str, Any], result: Mapping[str, Any], schema: Schema)
     Raises:
         ConversionError: it is longer than 64 KiB; the message names the largest field.
     """
-    kept = tuple(_differences(original, result, schema, ()))
+    kept = tuple(_differences(original, result, schema, (), _Lists()))
     if not kept:
         return ""
     text = msgspec.json.encode(_Annotation(kept, _digest(msgspec.to_builtins(kept)))).decode()
@@ -94,20 +129,21 @@ def restore(document: dict[str, Any], text: str) -> bool:
     """Restore what an annotation has kept, in place; return False for an annotation that somebody has edited."""
     try:
         found = _decode(text)
+        if _digest(msgspec.to_builtins(found.kept)) != found.sum:
+            return False
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    if _digest(msgspec.to_builtins(found.kept)) != found.sum:
-        return False
+    lists = _Lists()
     # What a member is known by must not change before all its fields are restored.
-    for place, name, value in [each for kept in found.kept for each in _places(document, kept)]:
-        if value is msgspec.UNSET:
-            del place[name]
-        else:
+    for place, name, value in [each for kept in found.kept for each in _places(document, kept, lists)]:
+        if value is not msgspec.UNSET:
             place[name] = value
+        elif isinstance(place, dict):  # who writes an object may have written any annotation
+            place.pop(name, None)
     return True
 
 
-def _differences(original: Any, result: Any, schema: Schema, path: tuple[Any, ...]) -> Iterator[_Kept]:
+def _differences(original: Any, result: Any, schema: Schema, path: tuple[Any, ...], lists: _Lists) -> Iterator[_Kept]:
     if isinstance(original, dict) and isinstance(result, dict):
         properties: Schema = schema.get("properties") or {}
         for name in sorted(original.keys() | result.keys()):  # always the same text, or the server would see a change
@@ -118,29 +154,26 @@ def _differences(original: Any, result: Any, schema: Schema, path: tuple[Any, ..
             elif name not in original:
                 yield _Kept(at, _digest(result[name]))
             else:
-                yield from _differences(original[name], result[name], inner if isinstance(inner, dict) else {}, at)
+                below = inner if isinstance(inner, dict) else {}
+                yield from _differences(original[name], result[name], below, at, lists)
     elif isinstance(original, list) and isinstance(result, list) and len(original) == len(result):
         for place, (one, other) in enumerate(zip(original, result, strict=True)):
-            member = _member(place, other, schema.get(LIST_KEYS) or ())
-            yield from _differences(one, other, schema.get("items") or {}, (*path, member))
-    elif _digest(original) != _digest(result):
+            if _text(one) != _text(other):
+                member = lists.member(result, place, schema.get(LIST_KEYS) or ())
+                yield from _differences(one, other, schema.get("items") or {}, (*path, member), lists)
+    elif _text(original) != _text(result):
         yield _Kept(path, _digest(result), original)
 
 
-def _member(place: int, value: Any, names: Any) -> _Member:
-    keys = {name: value[name] for name in names if name in value} if isinstance(value, dict) else {}
-    return _Member(place, keys) if keys else _Member(place, digest=_digest(value))
-
-
-def _places(document: Any, kept: _Kept) -> Iterator[tuple[Any, Any, Any]]:
+def _places(document: Any, kept: _Kept, lists: _Lists) -> Iterator[tuple[Any, Any, Any]]:
     """Yield where a kept value belongs, if that is as it was: the object or list, the name or place, and the value."""
     place: Any = document
     for step in kept.path[:-1]:
-        name = _name(place, step)
+        name = _name(place, step, lists)
         if name is None or (isinstance(place, dict) and name not in place):
             return
         place = place[name]
-    name = _name(place, kept.path[-1])
+    name = _name(place, kept.path[-1], lists)
     if name is None:
         return
     present = place[name] if isinstance(place, list) else place.get(name, ABSENT)
@@ -148,22 +181,16 @@ def _places(document: Any, kept: _Kept) -> Iterator[tuple[Any, Any, Any]]:
         yield place, name, kept.value
 
 
-def _name(place: Any, step: str | _Member) -> Any:
+def _name(place: Any, step: str | _Member, lists: _Lists) -> Any:
     """Return the name or the number of a member; None if there is no such member."""
     if isinstance(step, str):
         return step if isinstance(place, dict) else None
-    if not isinstance(place, list):
-        return None
-    # That which was at the same place first: members may be equal.
-    order = sorted(range(len(place)), key=lambda each: each != step.i)
-    return next((each for each in order if _is_member(place[each], step)), None)
-
-
-def _is_member(value: Any, step: _Member) -> bool:
-    if step.keys:
-        return isinstance(value, dict) and all(value.get(name, ABSENT) == key for name, key in step.keys.items())
-    return _digest(value) == step.digest
+    return lists.place(place, step) if isinstance(place, list) else None
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:_DIGITS]
+    return hashlib.sha256(_text(value)).hexdigest()[:_DIGITS]
+
+
+def _text(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from aioinformer.cache.objects.encoding import checked_json
 from aioinformer.crds.conversion.places import ABSENT, around, is_path, look, members, names_within, put, remove
-from aioinformer.errors import AioinformerError, OptionError
+from aioinformer.errors import AioinformerError, OptionError, UsageError
 
 Document = dict[str, Any]
 
@@ -307,7 +308,7 @@ def _replace(document: Document, old: str, new: str, converted: Callable[[Any], 
         if value is ABSENT:
             continue
         remove(member, before)
-        result = value if value is None else _called(converted, old, value)
+        result = value if value is None or converted is _same else _called(converted, old, value)
         if not put(member, after, result):
             put(member, before, value)
 
@@ -320,7 +321,11 @@ def _split(document: Document, step: Split | Join, whole: str, parts: Sequence[s
         if value in _NOTHING or value is ABSENT:
             continue
         if step.split is not None:
-            found = list(_called(step.split, whole, value))
+            found = _called(step.split, whole, value)
+            if not isinstance(found, list):
+                raise ConversionError(
+                    f"{whole}: {_function_name(step.split)} returned no list; return a value for each part"
+                )
         else:
             found = value.split(step.separator, len(parts) - 1) if isinstance(value, str) else []
         if len(found) == len(parts) and all(look(member, each) is ABSENT for each in targets):
@@ -362,12 +367,20 @@ def _call(document: Document, function: Callable[[Document], Document]) -> None:
 
 
 def _called(function: Callable[..., Any], field: str, *values: Any) -> Any:
+    """Return what a function makes of values, as JSON has it."""
+    what = f"{field}: {_function_name(function)}" if field else _function_name(function)
     try:
-        return function(*values)
+        result = function(*values)
     except Exception as error:
-        where = f"{field}: " if field else ""
-        name = getattr(function, "__qualname__", type(function).__name__)
-        raise ConversionError(f"{where}{name} raised {type(error).__name__}") from error
+        raise ConversionError(f"{what} raised {type(error).__name__}") from error
+    try:
+        return msgspec.json.decode(checked_json(result))
+    except UsageError as error:
+        raise ConversionError(f"{what} returned a value that JSON does not have: {error}") from error
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _copy(value: Any) -> Any:

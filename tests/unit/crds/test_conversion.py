@@ -24,6 +24,7 @@ from aioinformer.crds import (
     custom_resource,
     list_map,
 )
+from aioinformer.crds.conversion import kept
 from aioinformer.errors import OptionError
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads it
 from tests.support.schema_values import values
@@ -226,6 +227,69 @@ def test_equal_members_keep_each_its_own_fields() -> None:
     assert convert(convert(site(NEW, steps=steps), OLD), NEW)["spec"]["steps"] == steps
 
 
+def equal_steps(*protocols: str) -> list[dict[str, Any]]:
+    return [{"name": "a", "number": 1, "protocol": each} for each in protocols]
+
+
+def test_equal_members_stay_apart_when_others_come_or_go() -> None:
+    old = convert(site(NEW, steps=[{"name": "x", "number": 9}, *equal_steps("UDP", "SCTP")]), OLD)
+    first, *equal = old["spec"]["steps"]
+    without = convert(changed(old, steps=equal), NEW)
+    assert without["spec"]["steps"] == equal_steps("UDP", "SCTP")
+    more = convert(changed(old, steps=[{"name": "n", "port": 1}, first, *equal]), NEW)
+    assert more["spec"]["steps"][2:] == equal_steps("UDP", "SCTP")
+
+
+@pytest.mark.parametrize("field", ["steps", "ports"])
+def test_one_of_equal_members_is_removed(field: str) -> None:
+    defaults = [Default(f"spec.{each}[].protocol", "TCP") for each in ("steps", "ports")]
+    others = [each for each in STEPS if "spec.tier" not in each.there]
+    converter = Converter(sites([*defaults, *others]))
+    new = site(NEW, **{field: [{"name": "a", "number": 1}, {"name": "a", "number": 1}]})
+    old = converter.convert(new, OLD)
+    del old["spec"][field][0]
+    assert converter.convert(old, NEW)["spec"][field] == [{"name": "a", "number": 1}]
+
+
+def test_members_of_a_long_list_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = convert(site(NEW, steps=[{"name": f"n{at}", "protocol": "UDP"} for at in range(500)]), OLD)
+    digests: list[Any] = []
+    digest = kept._digest
+
+    def counted(value: Any) -> str:
+        digests.append(value)
+        return digest(value)
+
+    monkeypatch.setattr(kept, "_digest", counted)
+    new = convert(changed(old, steps=old["spec"]["steps"][1:]), NEW)
+    assert [each["protocol"] for each in new["spec"]["steps"]] == ["UDP"] * 499
+    assert len(digests) < 5_000
+
+
+def annotated(*fields: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with an annotation that its user has written, with a digest that is right."""
+    text = json.dumps({"kept": fields, "sum": kept._digest(list(fields))})
+    return {**site(OLD, steps=[{"name": "a"}]), "metadata": {"annotations": {"aioinformer/lost-v1": text}}}
+
+
+def test_annotation_that_a_user_made_up_fails_no_conversion() -> None:
+    tier = kept._digest("basic")
+    twice = [{"path": ["spec", "tier"], "digest": tier}] * 2
+    member = {"path": ["spec", "steps", {"digest": kept._digest({"name": "a"})}], "digest": kept._digest({"name": "a"})}
+    below = [
+        {"path": ["spec"], "value": 1, "digest": "x"},
+        {"path": ["spec", "tier", "a", {"nth": -1}], "digest": tier},
+    ]
+    for fields in (twice, [member, member], below):
+        assert convert(annotated(*fields), NEW)["spec"]["steps"] == [{"name": "a"}]
+
+
+@pytest.mark.parametrize("metadata", [None, [], {"name": "a", "annotations": None}, {"name": "a", "annotations": []}])
+def test_fields_are_kept_whatever_the_metadata_is(metadata: Any) -> None:
+    new = {**site(NEW, tier="gold"), "metadata": metadata}
+    assert convert(convert(new, OLD), NEW)["spec"] == {"tier": "gold"}
+
+
 def test_version_by_way_of_the_hub_keeps_what_both_others_lack() -> None:
     old = site(OLD, size=2, legacy="x", address="web/eu")
     other = convert(old, OTHER)
@@ -289,6 +353,29 @@ def test_function_that_fails_is_an_error_that_names_the_field() -> None:
     converter = Converter(sites([Map("spec.port", to=int, back=str), Map("spec.level", to=level_of, back=name_of)]))
     with pytest.raises(ConversionError, match=r"v1alpha1 to example.com/v1: spec\.port: int raised ValueError$"):
         converter.convert(site(OLD, port="secret"), NEW)
+
+
+class Other:
+    pass
+
+
+@pytest.mark.parametrize("value", [float("nan"), {"a": [float("-inf")]}, Other(), "\ud800"])
+def test_function_that_returns_what_json_has_not_is_an_error_that_names_the_field(value: Any) -> None:
+    converter = Converter(sites([Map("spec.port", to=lambda text: value, back=str), *STEPS[:2], *STEPS[3:]]))
+    with pytest.raises(ConversionError, match=r"spec\.port: .*<lambda> returned a value that JSON does not have: "):
+        converter.convert(site(OLD, port="80"), NEW)
+
+
+def test_what_a_function_returns_becomes_json() -> None:
+    converter = Converter(sites([Map("spec.port", to=lambda text: (1, 2), back=str), *STEPS[:2], *STEPS[3:]]))
+    assert converter.convert(site(OLD, port="80"), NEW)["spec"]["port"] == [1, 2]
+
+
+def test_split_that_returns_no_list_is_an_error_that_names_the_field() -> None:
+    split = Split("spec.address", ["spec.host", "spec.zone"], split=len, join=max)  # type: ignore[arg-type]
+    converter = Converter(sites([STEPS[0], split, *STEPS[2:]]))
+    with pytest.raises(ConversionError, match=r"spec\.address: len returned no list; return a value for each part"):
+        converter.convert(site(OLD, address="a/b"), NEW)
 
 
 def test_function_converts_whole_objects_and_no_metadata_but_labels() -> None:
