@@ -66,11 +66,13 @@ class WebhookConversion:
     Attributes:
         webhook: as given.
         versions: as given.
+        replaced: whether the definition has changed since; then watches end, as with kube-apiserver.
     """
 
     def __init__(self, webhook: Mapping[str, Any], versions: Mapping[str, Served]) -> None:
         self.webhook = webhook
         self.versions = versions
+        self.replaced = False
         # By API version: what lists and watches have read already, as in the cache of kube-apiserver.
         self._forms: dict[str, WeakKeyDictionary[Stored, bytes]] = {each: WeakKeyDictionary() for each in versions}
 

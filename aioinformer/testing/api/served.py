@@ -245,6 +245,9 @@ class Registry:
     def define(self, definition: Mapping[str, Any]) -> list[Served]:
         """Serve the resource of a CustomResourceDefinition, in place of its earlier definition."""
         spec = definition["spec"]
+        for served in self._served.values():
+            if served.webhook is not None and served.collection == f"{spec['names']['plural']}.{spec['group']}":
+                served.webhook.replaced = True
         self.forget(definition)
         added = [self._add(served) for served in _versions(spec)]
         versions = [served.resource.version for served in added]

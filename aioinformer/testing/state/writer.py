@@ -206,7 +206,8 @@ class Writer:
         if served.resource.group_resource == "namespaces" and "deletionTimestamp" in metadata:
             self._store.on_cleanup_needed()
         if served.resource.group_resource == _CRD and not subresource and is_established(obj):
-            self._store.registry.define(obj)
+            for defined in self._store.registry.define(obj):
+                self._store.collection(defined).wake()  # watches whose conversion has changed end
         return changed.body
 
     def apply(

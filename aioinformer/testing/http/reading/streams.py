@@ -166,6 +166,7 @@ class WatchStream:
     async def _prepared(self, prepare: Callable[[list[Record]], Awaitable[None]], deadline: float) -> bool:
         """Convert what is sent next; return False if the watch is over before that succeeds."""
         looked_at: list[Record] = []
+        reported = False
         try:
             async with asyncio.timeout_at(deadline):
                 # More changes may happen meanwhile.
@@ -174,16 +175,22 @@ class WatchStream:
                         await prepare(records)
                         looked_at = records
                     except StatusError as error:
-                        _log.warning("a watch of %s waits: %s", self._served.resource.gvr, error)
+                        if not reported:
+                            _log.warning("a watch of %s waits, and tries again: %s", self._served.resource.gvr, error)
+                            reported = True
                         with suppress(TimeoutError):
                             async with asyncio.timeout(_AGAIN):
                                 await self._wake.wait()
                         self._wake.clear()
-                    if self._stopped:
+                    if self._stopped or self._is_replaced():
                         return False
         except TimeoutError:
             return False
-        return True
+        return not self._is_replaced()
+
+    def _is_replaced(self) -> bool:
+        """Return whether the definition of the resource, and so its conversion, has changed since the watch began."""
+        return self._served.webhook is not None and self._served.webhook.replaced
 
     async def _woken(self, until: float) -> bool:
         """Wait until there may be something to send; return False if time is up. A broadcast may send meanwhile."""
