@@ -18,6 +18,7 @@ import base64
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ import msgspec
 from aioinformer.client.changes.patches import document_of
 from aioinformer.client.client import Client
 from aioinformer.client.resource_client import ResourceClient
-from aioinformer.errors import ApiError, ApiNotFound, Conflict, Expired, UsageError
+from aioinformer.errors import ApiError, ApiNotFound, Conflict, Expired, Forbidden, UsageError
 from aioinformer.resources.keys import object_name
 from aioinformer.resources.resource import Resource
 
@@ -57,7 +58,7 @@ class MigrationReport(msgspec.Struct):
     """What a migration has done, or would do.
 
     Attributes:
-        objects: how many there are.
+        objects: how many there are. If all of the first page are refused, the others are not tried.
         written: objects that were written again.
         changed: objects that somebody else wrote meanwhile.
         gone: objects that were deleted meanwhile.
@@ -85,7 +86,8 @@ class StorageMigration:
     nothing costs the server little.
 
     Args:
-        client: with the right to read the definition and to patch its status, and to list and update the objects.
+        client: with the right to read the definition and to patch its status, and to list and update the objects. With
+            that to create, get and delete `storageversionmigrations`, the cluster writes the objects, if it can.
         resource: in its stored version, as the class declares it.
         after: a key; objects up to it were written by an earlier run, in the order of lists: that of the characters of
             `namespace/name`.
@@ -215,6 +217,9 @@ class StorageMigration:
                     waiting = [(key, each) for key, each in keys if key > after]
                     if waiting:
                         await self._write_page(waiting, served, only_stale)
+                    if self.report.objects and len(self.report.refused) == self.report.objects:
+                        self._tell(f"all of the first {self.report.objects} objects are refused: the others stay")
+                        return
             except Expired:  # the rest is listed anew
                 continue
             return
@@ -270,7 +275,7 @@ class StorageMigration:
         return None
 
     async def _by_cluster(self) -> bool:
-        """Let the cluster migrate the objects, if it can; return whether it has."""
+        """Let the cluster migrate the objects, if it can and may be asked to; return whether it has."""
         found = await self._api()
         if found is None:
             return False
@@ -280,7 +285,11 @@ class StorageMigration:
         if version == "v1alpha1":
             wanted["version"] = self._resource.version
         body = {"metadata": {"generateName": f"{self._resource.plural}-"}, "spec": {"resource": wanted}}
-        name = document_of(await migrations.create(body))["metadata"]["name"]
+        try:
+            name = document_of(await migrations.create(body))["metadata"]["name"]
+        except Forbidden as error:
+            self._tell(f"the cluster is not asked to migrate the objects, they are written from here: {error}")
+            return False
         self._tell(f"StorageVersionMigration {name} writes the objects")
         began = time.monotonic()
         try:
@@ -296,8 +305,12 @@ class StorageMigration:
                     self._tell("no controller has begun it; the objects are written from here")
                     return False
                 await asyncio.sleep(_PAUSE)
+        except ApiNotFound:
+            self._tell(f"StorageVersionMigration {name} was deleted; the objects are written from here")
+            return False
         finally:
-            await migrations.delete(name)
+            with suppress(ApiNotFound):
+                await migrations.delete(name)
 
     # The end.
 

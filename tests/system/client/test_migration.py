@@ -249,3 +249,41 @@ async def test_cluster_migrates_if_it_can(
 
 
 MIGRATION_OBJECT = {"apiVersion": "storagemigration.k8s.io/v1beta1", "kind": "StorageVersionMigration"}
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_objects_are_written_from_here_without_the_migration_of_the_cluster(
+    moved: Client, transport: Interposed, method: str
+) -> None:
+    await moved.apply_all([MIGRATION], field_manager="tests")
+
+    async def interfere(request: HttpRequest) -> None:
+        path, _, name = request.path.rpartition("/")
+        if request.method == method == "POST" and name == "storageversionmigrations":
+            raise Forbidden(403, "may not create")
+        if request.method == method == "GET" and path.endswith("/storageversionmigrations"):
+            await (await moved.resource_for(MIGRATION_OBJECT)).delete(name)
+
+    transport.interpose = interfere
+    lines: list[str] = []
+    report = await StorageMigration(Client(transport), NEW, settled=0, tell=lines.append).run()
+    assert (report.written, report.stored_versions) == (3, ("v1",))
+    assert any("written from here" in line for line in lines)
+
+
+async def test_run_ends_if_all_of_the_first_page_are_refused(
+    moved: Client, transport: Interposed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migration, "_PAGE", 2)
+
+    async def refuse(request: HttpRequest) -> None:
+        if request.method == "PUT":
+            raise Forbidden(403, "may not update boxes")
+
+    transport.interpose = refuse
+    lines: list[str] = []
+    report = await StorageMigration(Client(transport), NEW, settled=0, tell=lines.append).run()
+    assert list(report.refused) == ["shop/a", "shop/b"]
+    assert (report.last, report.stored_versions) == ("", ("v1beta1", "v1"))
+    assert lines[-1] == "all of the first 2 objects are refused: the others stay"
+    assert await stored_versions(moved) == ["v1beta1", "v1"]
