@@ -93,16 +93,13 @@ class FailureEvents:
         #: How many were recorded in the present period, how many were left out, and the last one of these.
         self._count = 0
         self._left_out = 0
-        self._last: tuple[ObjectReference, str, str, str] | None = None
+        self._last: tuple[ObjectName, ObjectReference, str, str, str] | None = None
         self._timer: TimerHandle | None = None
 
     def failed(self, key: ObjectName, about: ObjectReference, reason: str, text: str, now: float) -> None:
         """Record a Warning Event about an object, unless there was one lately."""
         if self._add(key, about, "Warning", reason, text, now):
-            self.warned[key] = None
-            self.warned.move_to_end(key)
-            if len(self.warned) > _KEYS:
-                self.warned.popitem(last=False)
+            self._remember(key)
 
     def succeeded(self, key: ObjectName, about: ObjectReference | None, now: float) -> None:
         """Record a Normal Event about an object of `warned`, which works again; None if it is gone."""
@@ -113,28 +110,40 @@ class FailureEvents:
     def close(self) -> None:
         """Record the count of what was left out. May be repeated."""
         if self._timer is not None:
+            end = self._timer.when()
             self._timer.cancel()
-            self._end_period()
+            self._end_period(end)
 
     def _add(self, key: ObjectName, about: ObjectReference, kind: str, reason: str, text: str, now: float) -> bool:
         """Record an Event, or count it; return whether it was recorded."""
         if self._record is None or now - self._recorded.get((key, reason), float("-inf")) < _QUIET:
             return False
         if self._timer is None:
-            self._timer = self._call_at(now + _PERIOD, self._end_period)
+            end = now + _PERIOD
+            self._timer = self._call_at(end, lambda: self._end_period(end))
         if self._count >= _EVENTS:
             self._left_out += 1
-            self._last = about, kind, reason, text
+            self._last = key, about, kind, reason, text
             return False
         self._count += 1
+        self._note(key, reason, now)
+        self._record(about, kind, reason, clipped(text))
+        return True
+
+    def _note(self, key: ObjectName, reason: str, now: float) -> None:
+        """Note an Event, so that there is no other one of this key and reason for a while."""
         self._recorded[key, reason] = now
         self._recorded.move_to_end((key, reason))
         while now - next(iter(self._recorded.values())) >= _QUIET:  # so there are at most as many as in this time
             self._recorded.popitem(last=False)
-        self._record(about, kind, reason, clipped(text))
-        return True
 
-    def _end_period(self) -> None:
+    def _remember(self, key: ObjectName) -> None:
+        self.warned[key] = None
+        self.warned.move_to_end(key)
+        if len(self.warned) > _KEYS:
+            self.warned.popitem(last=False)
+
+    def _end_period(self, now: float) -> None:
         self._timer = None
         self._count = 0
         left_out = self._left_out
@@ -142,7 +151,10 @@ class FailureEvents:
         self._left_out = 0
         self._last = None
         if last is not None and self._record is not None:
-            about, kind, reason, text = last
+            key, about, kind, reason, text = last
+            self._note(key, reason, now)
+            if kind == "Warning":
+                self._remember(key)
             if left_out > 1:
                 more = f"and {left_out - 1:,} more Events of controller {self._name}, left out in this minute"
                 text = f"({more}) {text}"

@@ -126,7 +126,15 @@ async def test_ten_events_in_a_minute_and_then_the_count() -> None:
     assert " more Events of controller it, left out in this minute) 62 attempts have failed; " in count
     left_out = int(count.split("(and ")[1].split()[0].replace(",", ""))
     assert left_out == 40 * 60 - 1
-    assert len(events.events) == 50 + 4  # in five minutes, each has its own; a count ends each minute but the last
+    assert sorted(each.name or "" for each in events.about) == sorted(names)  # those with a count among them
+
+
+@pytest.mark.behaviour("C-143")
+async def test_object_whose_event_has_the_count_has_one_of_its_success() -> None:
+    names = [f"map-{number}" for number in range(11)]
+    events = await events_of(failing(failures=8), *names, seconds=1000)
+    successes = [each.partition(":")[0] for each in events if "ReconcileSucceeded" in each]
+    assert len(set(successes)) == 11
 
 
 @pytest.mark.behaviour("C-143")
