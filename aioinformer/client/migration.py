@@ -27,6 +27,7 @@ import msgspec
 from aioinformer.client.changes.patches import document_of
 from aioinformer.client.client import Client
 from aioinformer.client.resource_client import ResourceClient
+from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import ApiError, ApiNotFound, Conflict, Expired, Forbidden, UsageError
 from aioinformer.resources.keys import object_name
 from aioinformer.resources.resource import Resource
@@ -232,7 +233,7 @@ class StorageMigration:
                 await self._write(key, document_of(obj), served, only_stale)
 
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 for key, obj in page:
                     tasks.create_task(write(key, obj), name=f"migration of {key}")
         except ExceptionGroup as group:  # the others were cancelled for the first one

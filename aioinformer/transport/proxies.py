@@ -104,6 +104,12 @@ def is_loopback(host: str | None) -> bool:
     return host == "localhost" or (address is not None and address.is_loopback)
 
 
+def stays_here(host: str | None) -> bool:
+    """Return whether connections to a host stay on this machine: to a loopback address, or to 0.0.0.0 or ::."""
+    address = address_of(host or "")
+    return is_loopback(host) or (address is not None and address.is_unspecified)
+
+
 def address_of(host: str) -> Address | None:
     """Return the IP address in `host`, None for a name. An IPv4-mapped IPv6 address gives the IPv4 address."""
     try:

@@ -24,7 +24,7 @@ from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, obtain
 from aioinformer.transport.clients import ApiClient
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.proxies import is_loopback, proxy_of
+from aioinformer.transport.proxies import proxy_of, stays_here
 from aioinformer.transport.session import TLS
 from aioinformer.transport.slots import DEFAULT_REQUESTS
 
@@ -241,7 +241,7 @@ def _access_of(found: Context) -> Access:
     credentials: Credentials = FixedCredentials()
     owner = Owner(found.where, "log in again, or correct the user") if found.user_name else _nobody(found)
     parts = urlsplit(server)
-    if parts.scheme != "http" or is_loopback(parts.hostname):
+    if parts.scheme != "http" or stays_here(parts.hostname):
         credentials = _credentials_of(found)
     elif given := [name for name in _CREDENTIALS if found.user.get(name)]:
         # As client-go: everybody on the way could read them. To the machine itself, there is no way.
