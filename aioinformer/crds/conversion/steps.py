@@ -56,7 +56,7 @@ class Move(Step, frozen=True, eq=False):
     In members of lists and maps, both paths have the same beginning: `Move("spec.ports[].port",
     "spec.ports[].number")`, `Move("spec.pools{}.size", "spec.pools{}.replicas")`.
 
-    Args:
+    Attributes:
         field: its path in this version.
         hub_field: its path in the hub.
 
@@ -95,7 +95,7 @@ class Map(Step, frozen=True, eq=False):
     A function gets a value as JSON has it, and returns such a value. It is not called for null. If several values
     become the same one, the original is kept aside, and restored if the other version has not changed it.
 
-    Args:
+    Attributes:
         field: its path in this version.
         to: returns the value for the hub.
         back: returns the value for this version.
@@ -133,7 +133,7 @@ class Split(Step, frozen=True, eq=False):
 
     It is not split if there are fewer parts, nor joined if one is absent.
 
-    Args:
+    Attributes:
         field: its path in this version.
         hub_fields: the paths of its parts in the hub.
         separator: between parts that are texts. The last part may contain it.
@@ -172,7 +172,7 @@ class Split(Step, frozen=True, eq=False):
 class Join(Step, frozen=True, eq=False):
     """Several fields are one in the hub: the reverse of `Split`.
 
-    Args:
+    Attributes:
         fields: the paths of the parts in this version.
         hub_field: the path of the whole in the hub.
         separator: as of `Split`.
@@ -212,7 +212,7 @@ class Default(Step, frozen=True, eq=False):
 
     It is set where the object around it is there.
 
-    Args:
+    Attributes:
         hub_field: its path.
         value: as JSON has it.
 
@@ -256,7 +256,7 @@ class Function(Step, frozen=True, eq=False):
     for an object in them that server-side apply has emptied; `check_conversion` of `aioinformer.harness` tries. Of the
     metadata, only labels and annotations may change: other changes are ignored.
 
-    Args:
+    Attributes:
         to: returns the object of the hub.
         back: returns the object of this version.
     """
