@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import copy
+import gc
 import ssl
 from typing import TYPE_CHECKING, Any, Self
 
@@ -43,8 +44,15 @@ class ConversionHooks:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        assert self._server.runner is not None
+        servers = [site._server for site in self._server.runner.sites]  # type: ignore[attr-defined]
         await self._server.close()
-        await asyncio.sleep(0.1)  # kube-apiserver may have a connection that it has not used
+        # kube-apiserver may have connections that it has not used, whose handshake is under way: aiohttp does not know
+        # them, and they would outlive the event loop.
+        for each in gc.get_objects():
+            if isinstance(each, asyncio.Transport) and any(getattr(each, "_server", None) is one for one in servers):
+                each.abort()
+        await asyncio.sleep(0.1)
 
     @property
     def client_config(self) -> dict[str, Any]:
