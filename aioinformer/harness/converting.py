@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.crds.conversion.converter import Converter
 from aioinformer.crds.conversion.steps import ConversionError
+from aioinformer.crds.declaration import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.harness.checker import HarnessFailure
 from aioinformer.harness.story import differences
@@ -25,7 +26,6 @@ from aioinformer.testing.schemas.typed_fields import FieldType, FieldTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from aioinformer.crds.declaration import CustomResource
     from aioinformer.testing.ownership.managers import Owners
 
 _NAMES: Final = frozenset({"apiVersion", "kind", "metadata"})
