@@ -45,7 +45,7 @@ class ConversionHooks:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server.runner is not None
-        servers = [site._server for site in self._server.runner.sites]  # type: ignore[attr-defined]
+        servers = [site._server for site in self._server.runner.sites]
         await self._server.close()
         # kube-apiserver may have connections that it has not used, whose handshake is under way: aiohttp does not know
         # them, and they would outlive the event loop.

@@ -104,7 +104,7 @@ def _objects(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 #: Why a class refuses what the server accepts.
-SERVER_ACCEPTS = frozenset({"null", "integral"})
+SERVER_ACCEPTS = frozenset({"null", "integral", "array"})
 
 
 def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set[str]:
@@ -132,6 +132,8 @@ def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set
             found.add("text")
         if "pattern" in schema and "x-kubernetes-int-or-string" in schema:
             found.add("quantity")
+    elif isinstance(value, list) and schema.get("type") == "string" and "format" in schema:
+        found.add("array")
     elif isinstance(value, list) and schema.get("type") == "array":
         if "x-kubernetes-list-type" in schema:
             found.add("list")

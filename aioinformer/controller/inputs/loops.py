@@ -10,24 +10,22 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from aioinformer.cache.objects.record import COMPARED
 from aioinformer.cache.objects.views import View, is_part
+from aioinformer.client.targets import Metadata, Target
 from aioinformer.controller.inputs.content import decode, differing_fields, json_of
 from aioinformer.controller.inputs.keys import version_of
+from aioinformer.controller.inputs.predicates import Change
 from aioinformer.controller.inputs.repetition import Field, FieldChange, Repetition, change_of
 from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import ObjectName
+from aioinformer.resources.resource import Resource
 from aioinformer.workqueue.requests.causes import Cause
-
-if TYPE_CHECKING:
-    from aioinformer.client.targets import Metadata, Target
-    from aioinformer.controller.inputs.predicates import Change
-    from aioinformer.resources.resource import Resource
 
 _log = get_logger("aioinformer.controller")
 
