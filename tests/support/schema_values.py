@@ -111,7 +111,7 @@ def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set
     """Return the documented reasons for which class and server may judge a value differently, by their short names.
 
     Args:
-        of_api: whether there is a type of the API, whose required fields are checked by servers only.
+        of_api: whether there is a type of the API, whose required fields and bytes are checked by servers only.
     """
     found = {"rule"} if "x-kubernetes-validations" in schema else set()
     if value is None:
@@ -132,6 +132,8 @@ def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set
             found.add("text")
         if "pattern" in schema and "x-kubernetes-int-or-string" in schema:
             found.add("quantity")
+        if of_api and schema.get("format") == "byte":
+            found.add("api-bytes")
     elif isinstance(value, list) and schema.get("type") == "string" and "format" in schema:
         found.add("array")
     elif isinstance(value, list) and schema.get("type") == "array":
