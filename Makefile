@@ -26,12 +26,13 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-lowest test-versions e2e e2e-versions compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock release-check clean
+.PHONY: help demo test test-server test-newest test-lowest test-versions e2e e2e-versions compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock release-check clean
 
 help: ## Show this help
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 	@echo
-	@echo '  ARGS="-k lister" is passed to pytest; DURATION=8 ends the demo after 8 seconds; PYTHON=python3.13 creates .venv with it.'
+	@echo '  make test ARGS="tests/unit/cache -x" runs those tests only, with all values: ARGS is passed to pytest.'
+	@echo '  DURATION=8 ends the demo after 8 seconds; PYTHON=python3.13 creates .venv with it.'
 	@echo '  With AIOINFORMER_TEST_CLUSTER, tests also use a real API server (docs/contributing.md).'
 
 demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of it (DURATION=8)
@@ -40,12 +41,15 @@ demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of 
 # One worker a core; a worker that has finished takes tests from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
-test: $(VENV)/.package $(VENV)/.dev ## Run every test with a sample of its values (ARGS="tests/unit/cache -x": those tests, all values)
-	@command -v chromium >/dev/null || echo "chromium is missing, so the debug page is not tested in a browser; Debian's package chromium has it."
-	@$(PYTEST) $(or $(ARGS),--sample --values=3)
+# What these tests cover depends on little but aioinformer/testing and aioinformer/cel.
+SERVER_TESTS := $(addprefix tests/,real/contract real/kubectl unit/testing)
 
-test-all: $(VENV)/.package $(VENV)/.dev ## Run all tests, with all rows and more seeds; record it in tests/full_run.json
-	@$(PYTEST) --full-run $(or $(ARGS),--record-full-run)
+test: $(VENV)/.package $(VENV)/.dev ## Run all tests but those of test-server, each with up to 3 of its values
+	@command -v chromium >/dev/null || echo "chromium is missing, so the debug page is not tested in a browser; Debian's package chromium has it."
+	@$(PYTEST) $(or $(ARGS),--values=3 $(addprefix --ignore=,$(SERVER_TESTS)))
+
+test-server: $(VENV)/.package $(VENV)/.dev ## Run the tests of the server for tests, with all values
+	@$(PYTEST) $(SERVER_TESTS) $(ARGS)
 
 # Not in these runs: what needs a real API server, what is about the server for tests, and what depends on the checkout only.
 OTHER_VERSIONS := --values=1 $(addprefix --ignore=tests/,real project unit/testing \

@@ -1,6 +1,6 @@
 """For every test: isolation from the machine's own clusters and proxies, and a check for tasks that are left running.
 
-Also the options that select the tests of a run, and the record of a full run.
+Also the option that limits the values of parametrised tests.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import gc
 import inspect
 import shutil
 import signal
-import subprocess
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 
-import full_run
 from tests import selection
 
 if TYPE_CHECKING:
@@ -45,8 +42,6 @@ settings.load_profile("any machine")
 
 #: Seconds after its timeout that a test has to end.
 _PATIENCE = 45.0
-_FULL_RUN = pytest.StashKey[full_run.FullRun]()
-_RECORDED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,25 +54,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell that starts this run in the background lets it ignore SIGINT; programs under test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("--record-full-run") and not hasattr(config, "workerinput"):
-        # Hashed now: the files may change while the tests run.
-        with suppress(OSError, subprocess.CalledProcessError):
-            config.stash[_FULL_RUN] = full_run.this_run()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    unrecorded = config.getoption("--record-full-run") and _FULL_RUN not in config.stash
     return [
         selection.describe(config),
         selection.versions(),
         *([] if shutil.which("promtool") else ["promtool: missing, the tests of the alert rules are skipped"]),
-        *(["full run: not recorded, this is no git checkout"] if unrecorded else []),
     ]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if selection.is_sample(config):
-        selection.deselect_rows(config, items)
     if selection.values_of(config):
         selection.deselect_values(config, items)
 
@@ -86,20 +73,6 @@ def pytest_collection_finish() -> None:
     """Exempt what is loaded by now from garbage collection: some tests collect, and each would walk all of it."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Record a full run in which every test has passed."""
-    run = session.config.stash.get(_FULL_RUN, None)
-    if run is not None and exitstatus == pytest.ExitCode.OK:
-        session.config.stash[_RECORDED] = full_run.write(run)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.stash.get(_RECORDED, False):
-        terminalreporter.write_line(
-            f"This full run is recorded in {full_run.RECORD.relative_to(full_run.PROJECT)}: commit that file."
-        )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""Generated files and pages, the sample of rows, full runs, and locked dependencies."""
+"""Generated files and pages, the commands that run the tests, and locked dependencies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tomllib
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import behaviours
 import conformance
@@ -18,9 +19,7 @@ import dependencies
 import pytest
 from conformance import read_tests
 
-import full_run
-from full_run import FOLDERS, FullRun
-from tests.selection import ONE_OF, sample
+from tests.selection import deselect_values
 
 PROJECT = Path(__file__).parents[2]
 BENCHMARKS = PROJECT / "benchmarks"
@@ -51,54 +50,23 @@ def test_licences_of_dependencies_are_up_to_date() -> None:
     assert page == dependencies.render(page), "run scripts/dependencies.py"
 
 
-FOLDERS_NOW = dict.fromkeys(FOLDERS, "a")
-RUN = FullRun(real_server=True, folders=FOLDERS_NOW)
-WITHOUT_SERVER = FullRun(real_server=False, folders=FOLDERS_NOW)
-CHANGED = FullRun(real_server=True, folders={**FOLDERS_NOW, "tests/real/contract": "b"})
+def selected(names: list[str], values: int) -> list[str]:
+    """Return those of some tests that a run with `--values` has."""
+    items: list[Any] = [Mock(nodeid=name) for name in names]
+    config = Mock()
+    config.getoption.return_value = values
+    deselect_values(config, items)
+    return [item.nodeid for item in items]
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A git checkout with a file in each folder."""
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    for folder in FOLDERS:
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "module.py").write_text("a = 1\n")
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("run", "recorded", "reason"),
-    [
-        pytest.param(RUN, RUN, "", id="unchanged"),
-        pytest.param(RUN, None, "no full run is recorded", id="first run"),
-        pytest.param(CHANGED, RUN, "changed since the last recorded full run: tests/real/contract", id="changed"),
-        pytest.param(RUN, WITHOUT_SERVER, "had no real API server", id="with a server"),
-        pytest.param(WITHOUT_SERVER, RUN, "", id="without a server"),
-    ],
-)
-def test_reason_for_a_full_run(run: FullRun, recorded: FullRun | None, reason: str) -> None:
-    found = full_run.reason_for(run, recorded)
-    assert reason in found
-    assert bool(found) is bool(reason)
-
-
-def test_hash_depends_on_tracked_contents_only(checkout: Path) -> None:
-    before = full_run.this_run(checkout)
-    (checkout / "tests/real/contract/untracked.py").write_text("b = 2\n")
-    (checkout / "tests/real/contract/module.py").touch()
-    assert full_run.this_run(checkout) == before
-    (checkout / "tests/real/contract/module.py").write_text("a = 2\n")
-    after = full_run.this_run(checkout)
-    assert [folder for folder in FOLDERS if after.folders[folder] != before.folders[folder]] == ["tests/real/contract"]
-
-
-def test_sample_has_one_of_ten_rows_of_each_module() -> None:
-    rows = {(module, f"row{number}") for module, count in (("small", 1), ("large", 95)) for number in range(count)}
-    chosen = sample(rows)
-    assert sorted(module for module, _ in chosen) == ["large"] * -(-95 // ONE_OF) + ["small"]
-    assert chosen == sample(sorted(rows))
+def test_run_with_values_has_so_many_of_each_test() -> None:
+    names = ["a.py::test_plain", "a.py::test_two[x]", "a.py::test_two[y]", *(f"b.py::test_many[{n}]" for n in range(9))]
+    found = selected(names, 3)
+    assert found[:3] == names[:3]
+    assert len(found) == 6
+    assert [name for name in names if name in found] == found
+    assert sorted(selected(names[::-1], 3)) == sorted(found), "it depends on the order of the tests"
+    assert set(selected(names, 1)) < set(found)
 
 
 PYPROJECT: dict[str, Any] = tomllib.loads((PROJECT / "pyproject.toml").read_text())

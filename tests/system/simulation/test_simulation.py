@@ -1,11 +1,7 @@
-"""Fresh seeds of the simulation, seeds that failed in the past, and planted bugs, which it must find.
-
-`SIMULATION_FIRST` is the first fresh seed, `SIMULATION_SEEDS` their number; a full run plays more of them.
-"""
+"""Fresh seeds of the simulation, seeds that failed in the past, and planted bugs, which it must find."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from itertools import chain
@@ -15,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.selection import is_full
 from tests.system.simulation.campaign import SEEDS, found_by, hunt
 from tests.system.simulation.planted import PLANTED
 from tests.system.simulation.scenario import draw
@@ -25,8 +20,8 @@ if TYPE_CHECKING:
     from tests.system.simulation.planted import Planted
 
 
-_SEEDS = 30
-_SEEDS_OF_A_FULL_RUN = 1000
+#: So many new seeds are played in each run of the tests; `make simulate` plays others.
+_FRESH_SEEDS = 30
 _ROOT = Path(__file__).parents[3]
 _PAGE = _ROOT / "docs" / "simulation.md"
 #: Seeds that found a defect, some in the simulation. After a change of `scenario.draw` they are other scenarios.
@@ -57,10 +52,9 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(300)
-def test_fresh_seeds_violate_nothing(pytestconfig: pytest.Config) -> None:
-    first = os.environ.get("SIMULATION_FIRST") or str(SystemRandom().randrange(10**9))
-    seeds = os.environ.get("SIMULATION_SEEDS") or str(_SEEDS_OF_A_FULL_RUN if is_full(pytestconfig) else _SEEDS)
-    run = simulate("--first", first, "--seeds", seeds, "--jobs", "1")
+def test_fresh_seeds_violate_nothing() -> None:
+    first = SystemRandom().randrange(10**9)
+    run = simulate("--first", str(first), "--seeds", str(_FRESH_SEEDS), "--jobs", "1")
     assert run.returncode == 0, run.stdout + run.stderr
 
 

@@ -1,7 +1,8 @@
 """An informer that is cancelled at any moment ends, and leaves no task, open response or waiter.
 
 A script is run repeatedly, and cancelled after one turn of the loop, after two, and so on, until it ends without being
-cancelled. So it is cancelled at each of its own awaits, and at each of those within the informer.
+cancelled. So it is cancelled at each of its own awaits, and at each of those within the informer. Each value of `first`
+takes one of seven turns.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.state import Phase
-from tests.selection import is_sample
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection, cut
 from tests.support.recorder import Recorder, informer_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("queue", "fine_slices")
 
+_STRIDE = 7
 _WAYS = {
     "pages": RunOptions(streaming_list=False, page_size=2),
     "streams": RunOptions(),
@@ -73,6 +74,7 @@ async def run_the_informer(pods: Collection, informer: SharedIndexInformer[Any],
 
 
 @pytest.mark.conformance("REF-16", "REF-22", "WEAK-11")
+@pytest.mark.parametrize("first", range(1, _STRIDE + 1))
 @pytest.mark.parametrize(
     ("script", "way"),
     [
@@ -82,14 +84,12 @@ async def run_the_informer(pods: Collection, informer: SharedIndexInformer[Any],
         (run_the_informer, "pages"),
     ],
 )
-async def test_cancel_after_every_turn(
-    script: Callable[..., Coroutine[Any, Any, None]], way: str, pytestconfig: pytest.Config
-) -> None:
+async def test_cancel_after_every_turn(script: Callable[..., Coroutine[Any, Any, None]], way: str, first: int) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
-    turns, over = 0, False
+    turns, over = first - _STRIDE, False
     while not over:
-        turns += 7 if is_sample(pytestconfig) else 1
+        turns += _STRIDE
         pods = Collection("p0", "p1", "p2", "p3", "p4")
         factory = SharedInformerFactory(Cluster(pods), 10, options=_WAYS[way])
         informer = factory.core.v1.pods.informer()
