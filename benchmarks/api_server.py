@@ -18,8 +18,7 @@ import os
 import signal
 from time import process_time
 
-from aioinformer.testing import ApiServer
-from aioinformer.testing.server.population import populate
+from aioinformer.testing import ApiServer, populate
 
 
 async def main() -> None:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import floor
 
-from aioinformer import ListWatch, RunOptions, SharedIndexInformer
+from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
 from aioinformer.resources import catalog
-from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

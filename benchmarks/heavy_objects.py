@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness import Offer, Question, Requirement, run
 
-from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector import ListOptions, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Failed, Send
 from aioinformer.reflector.response_reader import ResponseReader
 from aioinformer.reflector.watch_events import RecordDecoder

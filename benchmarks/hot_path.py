@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from clients import Stopwatch, measure_informer, pods_informer
 from harness import Question, run
 
-from aioinformer.queue.delta_fifo import DeltaFIFO
-from aioinformer.queue.deltas import Delta, DeltaType
+from aioinformer import DeltaFIFO, HttpTransport
+from aioinformer.queue import Delta, DeltaType
 from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_decoder import decode_watch_line
 from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.transport import HttpRequest
-from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,7 @@ import floor
 from clients import PODS, rss_kib
 from harness import Offer, Question, Requirement, run
 
-from aioinformer import ListWatch, SharedIndexInformer
-from aioinformer.transport.http import HttpTransport
+from aioinformer import HttpTransport, ListWatch, SharedIndexInformer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

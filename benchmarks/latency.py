@@ -17,7 +17,7 @@ from clients import pods_informer
 from harness import Offer, Question, Requirement, run
 from ticker import Ticker, quantile
 
-from aioinformer.transport.http import HttpTransport
+from aioinformer import HttpTransport
 
 if TYPE_CHECKING:
     from harness import Figures

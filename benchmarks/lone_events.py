@@ -32,7 +32,7 @@ from harness import Offer, Question, Requirement, run
 from peers import Peers
 from ticker import quantile
 
-from aioinformer.transport.http import HttpTransport
+from aioinformer import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

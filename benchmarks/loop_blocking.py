@@ -18,7 +18,7 @@ from clients import Flood, Stopwatch, pods_informer
 from harness import Offer, Question, Requirement, run
 from ticker import Ticker
 
-from aioinformer.transport.http import HttpTransport
+from aioinformer import HttpTransport
 
 if TYPE_CHECKING:
     from harness import Figures

@@ -26,8 +26,7 @@ from pods import encoded
 from servers import client_environment, on_core, server_environment
 from ticker import Ticker, quantile
 
-from aioinformer import ListWatch, RunOptions, SharedIndexInformer
-from aioinformer.transport.http import HttpTransport
+from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
 
 if TYPE_CHECKING:
     from harness import Figures

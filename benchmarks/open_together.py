@@ -58,7 +58,7 @@ async def measure_informers(url: str) -> Figures:
     """Measure informers that share a transport."""
     from clients import pods_informer
 
-    from aioinformer.transport.http import HttpTransport
+    from aioinformer import HttpTransport
 
     async def on_update(old: Any, new: Any) -> None: ...
 

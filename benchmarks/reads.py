@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from clients import microseconds, pods_informer
 from harness import Offer, Question, Requirement, run
 
-from aioinformer.transport.http import HttpTransport
+from aioinformer import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

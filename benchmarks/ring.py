@@ -36,12 +36,11 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from aioinformer import LeaderElectionOptions
+from aioinformer import LeaderElectionOptions, connect
 from aioinformer.controller import Manager, Request
 from aioinformer.models import core_v1
 from aioinformer.ring import ControllerRing
 from aioinformer.ring.table import slot_of
-from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

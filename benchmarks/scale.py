@@ -13,7 +13,7 @@ from clients import Flood, Stopwatch, measure_informer, pods_informer, rss_kib, 
 from harness import Offer, Question, Requirement, run
 from ticker import Ticker
 
-from aioinformer.transport.http import HttpTransport
+from aioinformer import HttpTransport
 
 if TYPE_CHECKING:
     from harness import Figures

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.reflector.options import ListOptions
+from aioinformer.reflector import ListOptions
 from aioinformer.resources.catalog import find
 from tests.support.collection import Collection, Response
 
 if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
     from aioinformer.transport import HttpRequest
 
 

@@ -15,8 +15,8 @@ from aioinformer.resources.catalog import find
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
-    from aioinformer.reflector.options import ListOptions
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
+    from aioinformer.reflector import ListOptions
 
 _PODS = find("", "v1", "pods")
 assert _PODS is not None

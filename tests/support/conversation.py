@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aioinformer import DeletedFinalStateUnknown
 from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.errors import DecodeError, TransportError, api_error
-from aioinformer.queue.deltas import DeltaType
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.queue import DeltaType
+from aioinformer.reflector import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.protocol.messages import (
     Accepted,
@@ -28,14 +29,13 @@ from aioinformer.reflector.protocol.messages import (
     Wait,
     Watched,
 )
-from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.support.wire_objects import error_event, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.cache.objects.record import Record
-    from aioinformer.reflector.options import ListOptions
+    from aioinformer.reflector import ListOptions
     from aioinformer.reflector.watch_events import WatchEvent
 
 

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import ApiError
-from aioinformer.events.correlator import EventCorrelator
-from aioinformer.events.event import Event
-from aioinformer.resources.references import ObjectReference
+from aioinformer.events import Event, EventCorrelator
+from aioinformer.resources import ObjectReference
 
 if TYPE_CHECKING:
-    from aioinformer.events.correlator import Correlator
+    from aioinformer.events import Correlator
 
 POD = {
     "apiVersion": "v1",

@@ -6,8 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer import DeletedFinalStateUnknown, SharedIndexInformer
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
-    from aioinformer.reflector.options import ListOptions
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
+    from aioinformer.reflector import ListOptions
 
 _END = {"k8s.io/initial-events-end": "true"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from aioinformer import Resource
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
-from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record

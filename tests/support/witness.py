@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from aioinformer.resources.keys import DeletedFinalStateUnknown, meta_namespace_key_func
+from aioinformer import DeletedFinalStateUnknown, meta_namespace_key_func
 
 
 class Witness:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from aioinformer import ListWatch, SharedIndexInformer
 from aioinformer.client.requests import APPLY
 from aioinformer.client.targets import target_of
 from aioinformer.errors import TransportError
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.resources.selectors import parse_label_selector
+from aioinformer.resources import parse_label_selector
 from tests.support.cluster import built_in
 from tests.support.collection import Response
 

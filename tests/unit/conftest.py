@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from aioinformer import concurrency
-from aioinformer.informer.options import QueueKind, RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer import RunOptions, SharedIndexInformer, concurrency
+from aioinformer.informer.options import QueueKind
 from tests.support.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from aioinformer import HttpTransport, Resource, SharedInformerFactory, UsageError, connect
+from aioinformer import HttpTransport, Resource, RunOptions, SharedInformerFactory, UsageError, connect
 from aioinformer.factory.memory import InformerMemory
-from aioinformer.informer.options import RunOptions
 from aioinformer.reflector import Phase
 from aioinformer.testing import ApiServer
 from tests.project.docs.blocks import PROJECT, Block, in_language

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer import ApiError, Client, HttpTransport, connect, load_manifests
 from aioinformer.models import apiextensions_v1
-from aioinformer.resources.restmapper import UnknownResource
+from aioinformer.resources import UnknownResource
 from aioinformer.testing import ApiServer
 from tests.real.contract.normal import Normal
 from tests.real.contract.recordings import compare, without_texts
@@ -26,7 +26,7 @@ from tests.real.contract.recordings import compare, without_texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from aioinformer.resources.manifests import Manifest
+    from aioinformer.resources import Manifest
 
 _APPLY = "application/apply-patch+yaml"
 _WAIT = 30.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources import BUILTIN_RESOURCES
 from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, variants
 from tests.real.contract.test_custom_resources import define, version
 

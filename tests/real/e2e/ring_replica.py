@@ -11,11 +11,10 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from aioinformer import LeaderElectionOptions
+from aioinformer import LeaderElectionOptions, connect
 from aioinformer.controller import Manager, Request
 from aioinformer.models import core_v1
 from aioinformer.ring import ControllerRing
-from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

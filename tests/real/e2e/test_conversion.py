@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import Client, Conflict
+from aioinformer import Client, Conflict, connect
 from aioinformer.controller import Manager
 from aioinformer.models import apiextensions_v1
-from aioinformer.transport.auth.credentials import connect
 from aioinformer.webhooks import WebhookServer, server
 from tests.support.converted_classes import gates
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import AioinformerError, Client
+from aioinformer import AioinformerError, Client, connect
 from aioinformer.models import apiextensions_v1, core_v1
-from aioinformer.transport.auth.credentials import connect
 from tests.real.e2e.rollouts import LAG, Replica, Service
 from tests.support.converted_classes import gates
 

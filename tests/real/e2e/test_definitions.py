@@ -22,12 +22,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from aioinformer import Client, connect, load_manifests
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.encoding import encoded
-from aioinformer.cache.objects.models.model import Model
 from aioinformer.cli.controllers.manifest import to_yaml
 from aioinformer.client import ApplyFailed
 from aioinformer.crds import Column, CustomResource, Scale, custom_resource
 from aioinformer.errors import DecodeError, Invalid
 from aioinformer.models import (
+    Model,
     ObjectMeta,
     apiregistration_v1,
     apps_v1,

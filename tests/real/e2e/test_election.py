@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from aioinformer import LeaderElectionOptions, LeaderElector
+from aioinformer import LeaderElectionOptions, LeaderElector, connect
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.client import set_controller_reference
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
-from aioinformer.leaderelection import LeadershipLost
-from aioinformer.leaderelection.candidate import LeaseCandidate
+from aioinformer.leaderelection import LeadershipLost, LeaseCandidate
 from aioinformer.models import core_v1
-from aioinformer.transport.auth.credentials import connect
 from tests.support.real_cluster import RealCluster
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aioinformer.transport.auth.credentials import Connection
+    from aioinformer.transport import Connection
     from tests.support.real_cluster import Operator, RealCluster
 
 

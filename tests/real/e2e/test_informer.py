@@ -10,12 +10,8 @@ import pytest
 from kubernetes_asyncio.client import CoreV1Api
 
 from aioinformer import ListWatch, NotFound, Resource, RunOptions, SharedIndexInformer, SharedInformerFactory, connect
-from aioinformer.events.broadcaster import EventBroadcaster
-from aioinformer.events.sink import CoreEventSink, SeriesEventSink, discover_event_sink
-from aioinformer.reflector import Phase
-from aioinformer.reflector.pager import ListPager
-from aioinformer.reflector.sharding import ShardedListWatch
-from aioinformer.resources.shards import shard_selectors
+from aioinformer.events import CoreEventSink, EventBroadcaster, SeriesEventSink, discover_event_sink
+from aioinformer.reflector import ListPager, Phase, ShardedListWatch, shard_selectors
 from tests.real.e2e.witnesses import CONFIG_MAPS
 from tests.support.model_stubs import MODULES, constants, misfits
 

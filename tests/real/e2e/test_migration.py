@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import Client, UsageError
+from aioinformer import Client, UsageError, connect
 from aioinformer.client import StorageMigration
 from aioinformer.crds import CustomResource, custom_resource
 from aioinformer.errors import Invalid
-from aioinformer.models import (
-    ObjectMeta,
-    admissionregistration_v1,
-    apiextensions_v1,
-)
-from aioinformer.transport.auth.credentials import connect
+from aioinformer.models import ObjectMeta, admissionregistration_v1, apiextensions_v1
 
 if TYPE_CHECKING:
     from tests.support.real_cluster import RealCluster

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.resources.shards import shard_hash
+from aioinformer.reflector import shard_hash
 from tests.real.conftest import running
 from tests.real.e2e.ring_faults import Scale, run_faults
 from tests.real.e2e.ring_observer import Gap, Mark, Observer, hash_of

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import Client
+from aioinformer import Client, connect
 from aioinformer.errors import ApiError
 from aioinformer.models import core_v1
-from aioinformer.transport.auth.credentials import connect
 from tests.real.e2e.rollouts import LAG, Replica, Service
 from tests.support.webhooks import configuration, webhook
 

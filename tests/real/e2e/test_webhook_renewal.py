@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cryptography.x509 import load_pem_x509_certificates
 
-from aioinformer import ApiError, Client
+from aioinformer import ApiError, Client, connect
 from aioinformer.controller import Manager
 from aioinformer.models import core_v1
-from aioinformer.transport.auth.credentials import connect
 from aioinformer.webhooks import AdmissionRequest, WebhookServer, authority, server
 from tests.support.webhooks import configuration, webhook
 

@@ -9,8 +9,14 @@ import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
-from aioinformer import DeletedFinalStateUnknown, ListWatch, Resource, SharedIndexInformer, meta_namespace_key_func
-from aioinformer.transport.auth.credentials import connect
+from aioinformer import (
+    DeletedFinalStateUnknown,
+    ListWatch,
+    Resource,
+    SharedIndexInformer,
+    connect,
+    meta_namespace_key_func,
+)
 from tests.support.real_cluster import Version
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import connect
 from aioinformer.errors import ApiError, TransportError, UsageError
 from aioinformer.testing import ApiServer
-from aioinformer.transport.auth.credentials import connect
 from tests.real.files.kubectl import KUBECTL, RECORDS
 from tests.real.files.odd_kubeconfigs import ODD
 

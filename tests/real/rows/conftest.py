@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import Client, HttpTransport
+from aioinformer import Client, HttpTransport, connect
 from aioinformer.testing import ApiServer
-from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

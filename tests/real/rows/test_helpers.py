@@ -15,14 +15,13 @@ from aioinformer.controller import Manager, Request, finalizing, set_status
 from aioinformer.controller.writes import OwnWrites
 from aioinformer.errors import ApiError, ApiNotFound
 from aioinformer.models import ObjectMeta, apps_v1
-from aioinformer.resources import object_name
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName, object_name
 from tests.support.bench import CLEANUP, Bench, definition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer import SharedIndexInformer
     from aioinformer.transport import HttpRequest, Response, Transport
 
 

@@ -15,7 +15,7 @@ from tests.system.client.test_editing import Counting
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.cache.objects.storage import StorageTier
+    from aioinformer.cache import StorageTier
     from aioinformer.testing import ApiServer
 
 

@@ -29,7 +29,7 @@ from aioinformer.client import (
 )
 from aioinformer.crds import custom_resource
 from aioinformer.errors import OptionError
-from aioinformer.resources.references import ObjectReference
+from aioinformer.resources import ObjectReference
 from tests.support.bench import CONFIG_MAPS, WIDGETS, WithUUID, definition
 
 if TYPE_CHECKING:

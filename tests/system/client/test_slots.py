@@ -14,10 +14,9 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer import Client, HttpTransport, SharedInformerFactory
 from aioinformer.errors import OptionError, TransportError, WriteOutcomeUnknown
+from aioinformer.leaderelection import LeaseLock
 from aioinformer.leaderelection.lease import GetLease
-from aioinformer.leaderelection.lock import LeaseLock
-from aioinformer.transport import HttpRequest
-from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer.transport import HttpRequest, KubernetesTransport
 from tests.support.loopback import Server, body
 from tests.support.scripted_transport import OBJECT
 

@@ -16,10 +16,8 @@ from typing import Any
 
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer.transport import HttpRequest, SendCheck
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.session import TLS
+from aioinformer import HttpTransport
+from aioinformer.transport import TLS, HttpRequest, KubernetesTransport, SendCheck
 from tests.support.loopback import body
 
 WRITES = 10

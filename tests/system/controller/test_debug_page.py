@@ -20,13 +20,14 @@ import pytest
 import uvicorn
 from aiohttp import web
 
-from aioinformer import HttpTransport, SharedIndexInformer
+from aioinformer import HttpTransport, ListWatch, SharedIndexInformer
 from aioinformer.authorization import Rbac
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.controller import LeaderElection, Manager, Owns, Request, TerminalError, Watch
+from aioinformer.controller.debug import DebugRequest
 from aioinformer.controller.debug import problems as problems_module
-from aioinformer.controller.debug.access import DebugRequest, refusal
+from aioinformer.controller.debug.access import refusal
 from aioinformer.controller.debug.history import CHANGES, Histories
 from aioinformer.controller.debug.recording import writers
 from aioinformer.controller.program import reports_at_signal
@@ -35,7 +36,6 @@ from aioinformer.errors import OptionError, UsageError
 from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.notifications import UpdateNotification
 from aioinformer.models import core_v1
-from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.testing import ApiServer
 from tests.support.loopback import free_port
 from tests.support.rights import grant_paths

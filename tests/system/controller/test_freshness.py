@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import SharedInformerFactory, Stale
-from aioinformer.cache.lister import Lister
-from aioinformer.cache.store import Indexer
+from aioinformer import Indexer, Lister, SharedInformerFactory, Stale
 from aioinformer.controller import Controller, Manager, Request, Watch, finalizing
 from aioinformer.errors import ApiError, OptionError, UsageError
 from aioinformer.models import core_v1

@@ -11,7 +11,8 @@ from prometheus_client import CollectorRegistry
 
 from aioinformer import Client, HttpTransport
 from aioinformer.authorization import Rbac
-from aioinformer.controller.health import Health, HealthServer
+from aioinformer.controller.health import HealthServer
+from aioinformer.controller.snapshots import Health
 from aioinformer.errors import UsageError
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer

@@ -15,7 +15,8 @@ import pytest
 
 from aioinformer import SharedInformerFactory, connect
 from aioinformer.controller import Manager
-from aioinformer.controller.health import Health, HealthServer
+from aioinformer.controller.health import HealthServer
+from aioinformer.controller.snapshots import Health
 from aioinformer.testing import ApiServer
 from aioinformer.webhooks import WebhookServer
 from tests.support.webhooks import configuration, webhook

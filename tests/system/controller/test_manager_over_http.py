@@ -14,15 +14,11 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Resource, SharedInformerFactory
+from aioinformer import Resource, RunOptions, SharedInformerFactory
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import LeaderElection, Manager, Request, Watch, apply_set, finalizing
 from aioinformer.errors import UsageError
-from aioinformer.informer.options import RunOptions
-from aioinformer.models import (
-    ObjectMeta,
-    core_v1,
-)
+from aioinformer.models import ObjectMeta, core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from tests.support.bench import CLEANUP, WIDGETS, definition
 from tests.system.controller.test_health_server import get

@@ -16,24 +16,23 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from aioinformer import DynamicInformers, HttpTransport, LeaderElectionOptions, SharedInformerFactory
-from aioinformer.cache.expiration_store import ttl_store
+from aioinformer.cache import ttl_store
 from aioinformer.concurrency import discard
 from aioinformer.controller import Controller, LeaderElection, Manager, Request, Retry, TerminalError, Watch
 from aioinformer.errors import DecodeError
 from aioinformer.leaderelection import LeadershipLost
 from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.resources.field_selectors import parse_field_selector
-from aioinformer.resources.selectors import parse_label_selector
+from aioinformer.resources import parse_field_selector, parse_label_selector
 from aioinformer.ring import ControllerRing
-from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing import StatusError
 from aioinformer.workqueue import WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from aioinformer import SharedIndexInformer
-    from aioinformer.resources.label_selectors import LabelSelector
+    from aioinformer.resources import LabelSelector
     from aioinformer.testing import ApiServer
 
 SHORT = LeaderElectionOptions(lease_duration=3, renew_deadline=2.0, retry_period=0.05)

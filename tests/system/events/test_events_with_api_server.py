@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.events.broadcaster import EventBroadcaster
-from aioinformer.events.sink import CoreEventSink, SeriesEventSink, discover_event_sink
+from aioinformer import HttpTransport
+from aioinformer.events import CoreEventSink, EventBroadcaster, SeriesEventSink, discover_event_sink
 from aioinformer.testing import ApiServer, make_pod
-from aioinformer.transport.http import HttpTransport
 from tests.support.lease_server import Answer
 
 if TYPE_CHECKING:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
+from aioinformer import DynamicInformers, HttpTransport, RunOptions
 from aioinformer.backoff import BackoffOptions
-from aioinformer.factory.dynamic import DynamicInformers
-from aioinformer.informer.options import RunOptions
 from aioinformer.testing import ApiServer
-from aioinformer.transport.http import HttpTransport
 from tests.support.api import Api
 
 if TYPE_CHECKING:

@@ -11,24 +11,25 @@ import aiohttp
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
-from aioinformer import Client
+from aioinformer import (
+    Client,
+    DynamicInformers,
+    HttpTransport,
+    LeaderElector,
+    ListWatch,
+    SharedIndexInformer,
+    SharedInformerFactory,
+    connect,
+)
 from aioinformer.errors import UsageError
-from aioinformer.events.sink import CoreEventSink
-from aioinformer.factory.dynamic import DynamicInformers
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.leaderelection.candidate import LeaseCandidate
-from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.events import CoreEventSink
+from aioinformer.leaderelection import LeaseCandidate
 from aioinformer.reflector import Phase
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.resources.discovery import Discovery
+from aioinformer.resources import Discovery
 from aioinformer.testing import ApiServer
+from aioinformer.transport import TLS, Connection, FixedCredentials
 from aioinformer.transport.auth.api_client import Access
-from aioinformer.transport.auth.credentials import Connection, connect
 from aioinformer.transport.auth.secret import PrivateHeaders
-from aioinformer.transport.auth.tokens import FixedCredentials
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.session import TLS
 from tests.support.cluster import Cluster, built_in
 
 if TYPE_CHECKING:

@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from aioinformer import DeletedFinalStateUnknown, DynamicInformers
 from aioinformer.errors import InformerStopped, NotFound, UnknownOption, UsageError
-from aioinformer.factory.dynamic import DynamicInformers
-from aioinformer.metrics.names import InformerName
+from aioinformer.metrics import InformerName
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.reflector.state import Phase
-from aioinformer.resources.keys import DeletedFinalStateUnknown
-from aioinformer.resources.restmapper import UnknownResource
+from aioinformer.reflector import Phase
+from aioinformer.resources import UnknownResource
 from tests.support.api import CONFIGMAPS, DEFINITION, DEFINITIONS, WIDGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.factory.dynamic import DynamicInformer
-    from aioinformer.reflector.options import ListOptions
-    from aioinformer.resources.resource import Resource
+    from aioinformer import HttpTransport, Resource
+    from aioinformer.factory import DynamicInformer
+    from aioinformer.reflector import ListOptions
     from aioinformer.testing import ApiServer
-    from aioinformer.transport.http import HttpTransport
     from tests.support.api import Api
 
 

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from aioinformer import HttpTransport, Resource, RunOptions, SharedIndexInformer
 from aioinformer.errors import DecodeError, FrameTooLarge
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ListOptions
-from aioinformer.reflector.pager import ListPager
-from aioinformer.reflector.sharding import ShardedListWatch
-from aioinformer.resources.resource import Resource
-from aioinformer.resources.shards import HASHES, ShardRange, ShardSelector, shard_hash, shard_selectors
+from aioinformer.reflector import (
+    HASHES,
+    ListOptions,
+    ListPager,
+    ShardedListWatch,
+    ShardRange,
+    ShardSelector,
+    shard_hash,
+    shard_selectors,
+)
 from aioinformer.testing import ApiServer
-from aioinformer.transport.http import HttpTransport
 from tests.support.lease_server import Answer
 from tests.support.virtual_time import VirtualTimeLoop
 

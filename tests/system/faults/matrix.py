@@ -15,21 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
 from aioinformer.backoff import BackoffOptions
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase
 from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer
-from aioinformer.transport.http import HttpTransport
 from tests.support.witness import Witness, truth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from aioinformer.informer.options import QueueName
-    from aioinformer.reflector.state import InformerState
+    from aioinformer.informer import QueueName
+    from aioinformer.reflector import InformerState
 
 
 #: Short times, for tests of other things.

@@ -11,12 +11,12 @@ import fault_matrix
 import pytest
 
 from aioinformer.informer.options import QueueKind
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase
 from tests.system.faults import controllers
 from tests.system.faults.matrix import LASTS, ROWS, measure, watched_server
 
 if TYPE_CHECKING:
-    from aioinformer.informer.options import QueueName
+    from aioinformer.informer import QueueName
     from tests.system.faults.matrix import Row
 
 

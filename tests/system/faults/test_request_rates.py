@@ -8,12 +8,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.listwatch import ListWatch
+from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
 from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer
-from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiohttp
 import pytest
 
+from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
 from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import AioinformerError, TransportError
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector import InformerState, Phase
 from aioinformer.reflector import response_reader as responses
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.catalog import find
 from aioinformer.transport import HttpRequest
-from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aioinformer import RunOptions
 from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.cache.objects.record import Record, decode_record, labels_of
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, FrameTooLarge
-from aioinformer.informer.options import RunOptions
+from aioinformer.reflector import Phase
 from aioinformer.reflector.protocol.messages import Failed
-from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_decoder import decode_watch_line
 from aioinformer.reflector.watch_events import RecordDecoder
-from aioinformer.resources.discovery import Discovery
+from aioinformer.resources import Discovery
 from aioinformer.transport.list_parser import ListParser
 from tests.support.collection import Response
 from tests.support.conversation import Conversation

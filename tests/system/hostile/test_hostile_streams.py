@@ -16,19 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.errors import AioinformerError, TransportError
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.informer.watch import RetryWatcher
-from aioinformer.reflector.pager import ListPager
+from aioinformer.informer import RetryWatcher
+from aioinformer.reflector import ListPager
 from tests.support.collection import Collection, Response, cut, line
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from aioinformer.informer.options import QueueName
-    from aioinformer.reflector.options import ListOptions
+    from aioinformer.informer import QueueName
+    from aioinformer.reflector import ListOptions
 
 
 #: Virtual seconds within which an informer must reach the state of a correct server: a few of the longest delays.

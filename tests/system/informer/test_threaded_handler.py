@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.errors import UsageError
-from aioinformer.handlers.notifications import FilteringResourceEventHandler
-from aioinformer.handlers.threaded import ThreadedHandler
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.resources.keys import deletion_handling_object_name
+from aioinformer.handlers import FilteringResourceEventHandler, ThreadedHandler
+from aioinformer.resources import deletion_handling_object_name
 from tests.support.collection import Collection
 
 if TYPE_CHECKING:

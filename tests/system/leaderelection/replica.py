@@ -24,7 +24,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector
 from aioinformer.controller.writes import OwnWrites
 from aioinformer.leaderelection import LeadershipLost
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName
 from aioinformer.transport import KubernetesTransport
 
 if TYPE_CHECKING:

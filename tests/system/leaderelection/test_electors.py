@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector, ListWatch
 from aioinformer.errors import UsageError
-from aioinformer.informer.watch import RetryWatcher, until
-from aioinformer.leaderelection.candidate import LEASE_CANDIDATES, LeaseCandidate
-from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
-from aioinformer.leaderelection.lease import LeaderElectionOptions
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.pager import ListPager
+from aioinformer.informer import RetryWatcher, until
+from aioinformer.leaderelection import LeadershipLost, LeaseCandidate, Term
+from aioinformer.leaderelection.candidate import LEASE_CANDIDATES
+from aioinformer.reflector import ListPager
 from aioinformer.testing import ApiServer
-from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
-from aioinformer.transport.http import HttpTransport
+from aioinformer.transport import Credential
+from aioinformer.transport.auth.tokens import RenewedCredentials
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

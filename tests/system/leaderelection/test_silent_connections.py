@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.leaderelection.elector import LeaderElector, Term
-from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector
 from aioinformer.testing import ApiServer
-from aioinformer.transport.http import HttpTransport
 from tests.support.loopback import fetch
 from tests.support.silent_link import SilentLink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from aioinformer.leaderelection import Term
 
 TIMES = LeaderElectionOptions(lease_duration=5, renew_deadline=4.0, retry_period=0.2)
 

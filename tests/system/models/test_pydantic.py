@@ -12,11 +12,10 @@ import pydantic
 import pytest
 from fastapi import Body, FastAPI, Response
 
-from aioinformer import Resource, SharedIndexInformer, to_json
+from aioinformer import ListWatch, Resource, SharedIndexInformer, to_json
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.models import ObjectMeta, core_v1
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources import BUILTIN_RESOURCES
 
 PODS: Resource[Any] = next(each for each in BUILTIN_RESOURCES if each.gvr == "v1/pods")
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import Resource
 from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.models import MetadataView, Model, Object, ObjectMeta, apps_v1, core_v1, networking_v1, storage_v1
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
-from aioinformer.resources.resource import Resource
+from aioinformer.resources import BUILTIN_RESOURCES
 from tests.support.model_stubs import MODULES, classes, constants, misfits
 
 if TYPE_CHECKING:

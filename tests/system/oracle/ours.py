@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer import DeletedFinalStateUnknown, HttpTransport, ListWatch, Resource, RunOptions, SharedIndexInformer
 from aioinformer.errors import DecodeError
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.resources.keys import DeletedFinalStateUnknown
-from aioinformer.resources.resource import Resource
-from aioinformer.transport.http import HttpTransport
 from tests.system.oracle.compare import Record
 from tests.system.oracle.player import Player
 from tests.system.oracle.script import encode_object

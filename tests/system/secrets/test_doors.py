@@ -10,12 +10,10 @@ import pytest
 import trustme
 from aiohttp import web
 
+from aioinformer import HttpTransport, connect
 from aioinformer.errors import TransportError, api_error
 from aioinformer.testing import ApiServer
-from aioinformer.transport import HttpRequest
-from aioinformer.transport.auth.credentials import connect
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.session import TLS
+from aioinformer.transport import TLS, HttpRequest
 from tests.support.loopback import Server, Stalled, body, fetch
 
 if TYPE_CHECKING:

@@ -21,29 +21,34 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer import Lister, RunOptions, SharedIndexInformer, SharedInformerFactory
+from aioinformer import (
+    DeletedFinalStateUnknown,
+    HttpTransport,
+    Lister,
+    ListWatch,
+    Resource,
+    RunOptions,
+    SharedIndexInformer,
+    SharedInformerFactory,
+)
 from aioinformer.backoff import BackoffOptions
+from aioinformer.cache import Storage
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
-from aioinformer.cache.objects.storage import Storage
 from aioinformer.handlers.notifications import AddNotification, DeleteNotification, UpdateNotification
-from aioinformer.metrics.names import InformerName
+from aioinformer.metrics import InformerName
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.queue.deltas import Delta, Deltas, DeltaType
-from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.queue import Delta, Deltas, DeltaType
 from aioinformer.resources.catalog import find
-from aioinformer.resources.keys import DeletedFinalStateUnknown
-from aioinformer.resources.resource import Resource
 from aioinformer.testing import FAULTS, ApiServer, Fault
 from aioinformer.transport.auth.kubeconfig import load_context
-from aioinformer.transport.http import HttpTransport
 from tests.support.shell import Shell
 from tests.system.hostile.test_hostile_streams import LIST, PAGES, PLACES, STREAM, STREAMS, VALUES, WATCH, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aioinformer.cache.objects.storage import StorageTier
+    from aioinformer.cache import StorageTier
 
 CONTENT, TOKEN = "hunter2-in-the-secret", "hunter2-in-the-token"
 ENCODED = base64.b64encode(CONTENT.encode()).decode()

@@ -23,20 +23,14 @@ import yaml
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer import Client
+from aioinformer import Client, HttpTransport, LeaderElectionOptions, LeaderElector, connect
 from aioinformer.errors import AioinformerError
-from aioinformer.leaderelection.elector import LeaderElector
-from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.testing import ApiServer
-from aioinformer.transport import HttpRequest
-from aioinformer.transport.auth.credentials import connect
+from aioinformer.transport import Credential, FixedCredentials, HttpRequest, KubernetesTransport, exchange
 from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
 from aioinformer.transport.auth.token_file import TokenFile
-from aioinformer.transport.auth.tokens import Credential, FixedCredentials, obtain
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.messages import exchange
+from aioinformer.transport.auth.tokens import obtain
 from tests.support.loopback import Server, body, cut, fetch
 from tests.support.socks_server import SocksServer
 

@@ -19,21 +19,27 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer import Client, HttpTransport, SharedIndexInformer, SharedInformerFactory, evolve
-from aioinformer.cache.objects.storage import Storage
+from aioinformer import (
+    Client,
+    DeletedFinalStateUnknown,
+    HttpTransport,
+    SharedIndexInformer,
+    SharedInformerFactory,
+    evolve,
+)
+from aioinformer.cache import Storage
 from aioinformer.controller import Manager, Owns, Request, TerminalError, apply_set
 from aioinformer.errors import AioinformerError
 from aioinformer.handlers.notifications import AddNotification, DeleteNotification, UpdateNotification
 from aioinformer.models import apps_v1, core_v1
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.queue.deltas import Delta, Deltas, DeltaType
-from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.queue import Delta, Deltas, DeltaType
 from aioinformer.testing import ApiServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from aioinformer.cache.objects.storage import StorageTier
+    from aioinformer.cache import StorageTier
 
 MARK = "m4rk"
 

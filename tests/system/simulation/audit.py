@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase
 from tests.system.simulation.collection import identity_of, key_of, serial_of
 from tests.system.simulation.history import ABSENT
 from tests.system.simulation.witness import OnPurpose

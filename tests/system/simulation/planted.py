@@ -12,12 +12,12 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from aioinformer import DeletedFinalStateUnknown
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.handlers.notifications import DeleteNotification
 from aioinformer.reflector.protocol.messages import PageEnded
 from aioinformer.reflector.protocol.state import Stage
 from aioinformer.reflector.watch_decoder import decode_watch_line
-from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.versions import is_older
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from aioinformer import RunOptions
 from aioinformer.backoff import BackoffOptions
-from aioinformer.informer.options import RunOptions
 from tests.system.simulation.collection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aioinformer.cache.objects.storage import StorageTier
-    from aioinformer.informer.options import QueueName
+    from aioinformer.cache import StorageTier
+    from aioinformer.informer import QueueName
 
 
 #: name -> the response: status, body, and whether watches receive it as an event.

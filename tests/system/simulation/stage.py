@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from aioinformer import ListWatch, SharedIndexInformer
 from aioinformer.errors import DecodeError, InformerStopped
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.catalog import find
 from tests.system.simulation.collection import MOST_VERSIONS_A_WRITE, Collection, app_of, key_of, refused, serial_of
 from tests.system.simulation.history import ABSENT
@@ -22,7 +21,7 @@ from tests.system.simulation.witness import OnPurpose, Witness
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
     from tests.system.simulation.scenario import Action, Fault, Scenario
     from tests.system.simulation.world import Story
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
-from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer import DeletedFinalStateUnknown
+from aioinformer.handlers import ResourceEventHandlerDetailedFuncs
 from tests.system.simulation.collection import key_of, serial_of
 from tests.system.simulation.history import ABSENT
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from random import Random
 
-    from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.handlers import HandlerRegistration
     from tests.system.simulation.history import History
     from tests.system.simulation.scenario import Manner
     from tests.system.simulation.world import Story

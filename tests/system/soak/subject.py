@@ -26,17 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from aioinformer import ListWatch, RunOptions, SharedIndexInformer, meta_namespace_key_func
+from aioinformer import ListWatch, RunOptions, SharedIndexInformer, connect, meta_namespace_key_func
 from aioinformer.backoff import BackoffOptions
-from aioinformer.handlers.threaded import ThreadedHandler
+from aioinformer.handlers import ThreadedHandler
 from aioinformer.resources.catalog import find
-from aioinformer.transport.auth.credentials import connect
 from tests.support.witness import Witness, incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.handlers import HandlerRegistration
 
 
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer.authorization import AccessDenied, Unauthenticated, User
 from aioinformer.authorization.requests import NamedPeers, bearer_token, check_same_origin, forwarded_user
-from aioinformer.authorization.users import AccessDenied, Unauthenticated, User
 from aioinformer.errors import OptionError
 from aioinformer.serving import joined_headers
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from aioinformer import RateLimitingQueue
 from aioinformer.errors import UsageError
-from aioinformer.metrics.names import InformerName
+from aioinformer.metrics import InformerName
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.resources.catalog import find
-from aioinformer.workqueue.delaying import DelayingQueue
-from aioinformer.workqueue.queue import WorkQueue
-from aioinformer.workqueue.rate_limiting import RateLimitingQueue
+from aioinformer.workqueue import DelayingQueue, WorkQueue
 
 if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 
 def resource(plural: str) -> Resource[Any]:

@@ -17,7 +17,7 @@ from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import AioinformerError, DecodeError, NotFound, OptionError, TransportError, api_error
 from aioinformer.logs import get_logger, visible, visible_json
-from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.reflector import InformerState, Phase
 from aioinformer.resources.catalog import find
 
 

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.cache.expiration_store import ExpirationStore, TimestampedEntry, TTLPolicy
-from aioinformer.cache.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated, MutationDetector
-from aioinformer.cache.store import Indexer
-from aioinformer.cache.undelta_store import UndeltaStore
+from aioinformer import DeletedFinalStateUnknown, Indexer, SharedIndexInformer
+from aioinformer.cache import ExpirationStore, MutationDetector, TTLPolicy, UndeltaStore
+from aioinformer.cache.expiration_store import TimestampedEntry
+from aioinformer.cache.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated
 from aioinformer.errors import UsageError
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.support.collection import Collection
 
 # MutationDetector.

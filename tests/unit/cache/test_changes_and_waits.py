@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import Indexer
+from aioinformer.cache import Index, ThreadSafeStore
 from aioinformer.cache.bulk_change import BulkChange
-from aioinformer.cache.indices import Index
 from aioinformer.cache.objects.record import Record, decode_record
-from aioinformer.cache.store import Indexer, ThreadSafeStore
 from aioinformer.cache.waiters import Deadlines, KeyWaiters, ShownWrite, VersionWaiters, Write
 from aioinformer.concurrency import Latch
 from aioinformer.errors import UsageError
-from aioinformer.resources.keys import meta_namespace_index_func
+from aioinformer.resources import meta_namespace_index_func
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from aioinformer.cache.objects.changes import evolve
+from aioinformer import evolve
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.frozen import FrozenDict, freeze, freeze_decoded, thaw
 from aioinformer.cache.objects.views import json_of

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer.cache.objects.fields import FieldDecoder, FieldIndexFunc, field_filter, field_value, parse_path
+from aioinformer import Resource
+from aioinformer.cache import parse_path
+from aioinformer.cache.objects.fields import FieldDecoder, FieldIndexFunc, field_filter, field_value
 from aioinformer.cache.objects.frozen import freeze
 from aioinformer.cache.objects.record import Envelope, Record, decode_complete, decode_record, labels_of
 from aioinformer.cache.objects.storage import decode_metadata
 from aioinformer.errors import DecodeError, UsageError
-from aioinformer.resources.resource import Resource
 from tests.support.wire_objects import body
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import pydantic
 import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer.cache.objects.codec import ObjectType, to_json
+from aioinformer import Resource, to_json
+from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.objects.refusals import refusal
-from aioinformer.client.changes.patches import merge_patch
+from aioinformer.client import merge_patch
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.reflector.watch_events import RecordDecoder
-from aioinformer.resources.resource import Resource
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")

@@ -12,16 +12,15 @@ import pydantic
 import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer import to_json
+from aioinformer import Resource, to_json
+from aioinformer.cache import Storage
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.compression import AGED, SAMPLES, Codec, Compression, PackedRecord
 from aioinformer.cache.objects.record import Record, decode_record
-from aioinformer.cache.objects.storage import Storage
 from aioinformer.client import set_controller_reference
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.models import core_v1
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
-from aioinformer.resources.resource import Resource
+from aioinformer.resources import BUILTIN_RESOURCES
 from tests.support.wire_objects import body
 
 PODS: Resource[Any] = next(each for each in BUILTIN_RESOURCES if each.gvr == "v1/pods")

@@ -11,13 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from aioinformer.cache.lister import ClusterLister, Lister
+from aioinformer import DeletedFinalStateUnknown, Indexer, Lister, Resource
+from aioinformer.cache import NAMESPACE_INDEX, ClusterLister, ThreadSafeStore
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, ThreadSafeStore
 from aioinformer.errors import IndexNotFound, KeyFuncError, NotFound, SelectorError, UsageError
-from aioinformer.resources.keys import DeletedFinalStateUnknown, ExplicitKey, meta_namespace_index_func
-from aioinformer.resources.resource import Resource
-from aioinformer.resources.selectors import FieldSelector, everything, nothing
+from aioinformer.resources import ExplicitKey, FieldSelector, meta_namespace_index_func
+from aioinformer.resources.selectors import everything, nothing
 from tests.support.wire_objects import record
 
 if TYPE_CHECKING:

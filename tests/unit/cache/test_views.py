@@ -18,19 +18,19 @@ import msgspec
 import pytest
 from kubernetes_asyncio.client import ApiClient
 
+from aioinformer import Indexer
 from aioinformer.cache.objects import views
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.objects.views import view_class
-from aioinformer.cache.store import Indexer
 from aioinformer.errors import DecodeError
 from tests.support.view_samples import POD, PODS, SECRETS, WIDGET, WIDGETS, encoded, pod, widget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aioinformer import Resource
     from aioinformer.cache.objects.record import Record
-    from aioinformer.resources.resource import Resource
 
 
 @pytest.fixture(params=[pod, widget], ids=["model", "mapping"])

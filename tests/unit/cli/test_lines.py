@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
+from aioinformer import DeletedFinalStateUnknown, Resource
 from aioinformer.cli.output.changes import describe_changes
 from aioinformer.cli.output.lines import Columns, JsonFormat, TextFormat
 from aioinformer.cli.output.palette import Palette
 from aioinformer.cli.output.whole_objects import LAST_APPLIED, is_secret, redacted
 from aioinformer.resources.catalog import find
-from aioinformer.resources.keys import DeletedFinalStateUnknown
-from aioinformer.resources.resource import Resource
 
 
 @dataclass

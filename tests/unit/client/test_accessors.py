@@ -10,11 +10,11 @@ import pytest
 
 from aioinformer import Client
 from aioinformer.errors import UsageError
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources import BUILTIN_RESOURCES
 from tests.support.scripted_transport import Scripted
 
 if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 
 @pytest.fixture

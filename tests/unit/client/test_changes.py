@@ -13,17 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod, V1PodSpec
 
-from aioinformer.client.changes.conditions import get_condition, is_condition_true, remove_condition, set_condition
-from aioinformer.client.changes.owners import (
+from aioinformer.client import (
     add_finalizer,
     controller_of,
+    get_condition,
     has_finalizer,
+    is_condition_true,
+    merge_patch,
+    remove_condition,
     remove_finalizer,
+    set_condition,
     set_controller_reference,
 )
-from aioinformer.client.changes.patches import merge_patch
 from aioinformer.errors import AlreadyOwned, FormerOwner, UsageError
-from aioinformer.resources.references import ObjectReference
+from aioinformer.resources import ObjectReference
 from tests.support.view_samples import POD, pod, widget
 from tests.unit.cache.test_evolve import merged
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from aioinformer.client import managed_fields_upgrade
 from aioinformer.client.changes.drift import Duplicate, duplicates, repair
-from aioinformer.client.changes.ownership import managed_fields_upgrade
 from aioinformer.errors import Invalid, api_error
 
 

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer import Client, LeaderElector, Resource, SharedInformerFactory, UsageError
+from aioinformer import Client, LeaderElector, ListWatch, Resource, SharedInformerFactory, UsageError
 from aioinformer.client.targets import target_of
-from aioinformer.events import CoreEventSink
-from aioinformer.events.event import Event
+from aioinformer.events import CoreEventSink, Event
 from aioinformer.leaderelection import LeaseCandidate
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.resources.references import ObjectReference
+from aioinformer.resources import ObjectReference
 from aioinformer.transport import HttpRequest
 from tests.support.scripted_transport import OBJECT, Scripted
 

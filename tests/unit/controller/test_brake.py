@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.controller import Controller, Every, Watch
-from aioinformer.controller.inputs import loops
-from aioinformer.controller.inputs.sources import Source
+from aioinformer.controller.inputs import Source, loops
 from aioinformer.errors import OptionError
 from tests.support.written_collection import PODS
 from tests.unit.controller.setting import (

@@ -12,7 +12,7 @@ from aioinformer.controller import Controller, Manager, Owns, controller
 from aioinformer.controller.declaration import ControllerOptions
 from aioinformer.errors import UsageError
 from aioinformer.models import core_v1
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Callable

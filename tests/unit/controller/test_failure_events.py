@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.controller import Request
-    from aioinformer.resources.references import ObjectReference
+    from aioinformer.resources import ObjectReference
 
 
 class Events:

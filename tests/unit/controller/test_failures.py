@@ -12,8 +12,8 @@ import pytest
 from aioinformer.controller import Controller, QueueOptions, Request, Retry, RetryAfter, TerminalError
 from aioinformer.controller.errors import NothingToDo, StaleCache
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, UsageError
-from aioinformer.leaderelection.elector import LeadershipLost
-from aioinformer.resources.restmapper import UnknownResource
+from aioinformer.leaderelection import LeadershipLost
+from aioinformer.resources import UnknownResource
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
     PODS,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
-from aioinformer.controller.health import Health, Progress, Pulse, readiness
+from aioinformer.controller.health import Progress, Pulse, readiness
+from aioinformer.controller.snapshots import Health
 from aioinformer.leaderelection.leadership import Leadership
 from tests.support.stalling_loop import stall
 from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, server_with, started

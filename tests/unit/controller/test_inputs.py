@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from aioinformer import SharedInformerFactory
 from aioinformer.controller import Controller, Every, Manager, Owns, QueueOptions, Request, Watch
 from aioinformer.controller.inputs import Source
 from aioinformer.errors import UsageError
-from aioinformer.factory.factory import SharedInformerFactory
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
     PODS,

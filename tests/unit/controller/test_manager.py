@@ -9,13 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
+from aioinformer import SharedInformerFactory
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Controller, Manager, Request
 from aioinformer.controller.errors import ControllerFailed
 from aioinformer.controller.inputs import Source
 from aioinformer.controller.running import Restart
 from aioinformer.errors import UsageError
-from aioinformer.factory.factory import SharedInformerFactory
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
     PODS,

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import SharedInformerFactory
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Controller, LeaderElection, QueueOptions, Request, Result
 from aioinformer.controller.running import Restart
 from aioinformer.controller.running.attached import Inputs
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.informer.reader import InformerCache
-from aioinformer.workqueue import Cause
-from aioinformer.workqueue.requests.request_queue import RequestQueue
+from aioinformer.workqueue import Cause, RequestQueue
 from tests.support.stalling_loop import stall
 from tests.unit.controller.setting import (
     CONFIG_MAPS,

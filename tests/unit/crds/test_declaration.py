@@ -16,7 +16,7 @@ from aioinformer.client import set_controller_reference
 from aioinformer.crds import KEEP_UNKNOWN, Column, CustomResource, Scale, custom_resource, rules
 from aioinformer.errors import OptionError
 from aioinformer.models import ObjectMeta
-from aioinformer.resources.references import ObjectReference, get_reference
+from aioinformer.resources import ObjectReference, get_reference
 from tests.support.declared_classes import OldWebsite, Tenant, Website
 
 OLD = custom_resource(OldWebsite, "example.com", "v1beta1", kind="Website", storage=False, deprecated="use v1")

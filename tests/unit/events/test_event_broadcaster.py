@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from aioinformer import EventRecorder
 from aioinformer.errors import KeyFuncError, UsageError
-from aioinformer.events.broadcaster import EventBroadcaster
-from aioinformer.events.recorder import EventRecorder, FakeRecorder
-from aioinformer.events.series import EventSeriesCorrelator
-from aioinformer.resources.references import ObjectReference
+from aioinformer.events import EventBroadcaster, EventSeriesCorrelator, FakeRecorder
+from aioinformer.resources import ObjectReference
 from tests.support.event_samples import AT, POD, Sink, event
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.events.event import Event
+    from aioinformer.events import Event
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
 

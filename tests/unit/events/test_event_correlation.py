@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aioinformer.events.correlator import CACHE_SIZE, CorrelatorOptions, EventCorrelateResult, EventCorrelator, LRUCache
-from aioinformer.events.series import EventSeriesCorrelator
-from aioinformer.resources.references import ObjectReference
+from aioinformer.events import CorrelatorOptions, EventCorrelateResult, EventCorrelator, EventSeriesCorrelator
+from aioinformer.events.correlator import CACHE_SIZE, LRUCache
+from aioinformer.resources import ObjectReference
 from tests.support.event_samples import AT, event
 
 POD_REFERENCE = {

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, TransportError
-from aioinformer.events.correlator import CorrelatorOptions, EventCorrelator
-from aioinformer.events.series import EventSeriesCorrelator
-from aioinformer.events.writer import EventRecording
+from aioinformer.events import CorrelatorOptions, EventCorrelator, EventRecording, EventSeriesCorrelator
 from tests.support.event_samples import Sink, event
 from tests.support.virtual_time import settled
 

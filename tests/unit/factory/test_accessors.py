@@ -13,10 +13,10 @@ import pytest
 
 from aioinformer import SharedInformerFactory
 from aioinformer.factory.accessors import Accessors, ClusterAccessor, NamespacedAccessor
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources import BUILTIN_RESOURCES
 
 if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 
 WATCHABLE = [resource for resource in BUILTIN_RESOURCES if {"list", "watch"} <= set(resource.verbs)]

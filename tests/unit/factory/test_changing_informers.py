@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import Resource, RunOptions
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.factory.dynamic import DynamicInformer
-from aioinformer.factory.reselecting import ReselectingInformer
-from aioinformer.informer.options import QueueKind, RunOptions
-from aioinformer.reflector.state import Phase
-from aioinformer.resources.resource import Resource
+from aioinformer.factory import DynamicInformer, ReselectingInformer
+from aioinformer.reflector import Phase
 from tests.support.collection import Collection, Response
 from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.informer.options import QueueKind
 
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])

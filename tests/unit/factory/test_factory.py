@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import Resource, SharedInformerFactory
 from aioinformer.errors import OptionError, SelectorError, UsageError
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.reflector.state import Phase
-from aioinformer.resources.resource import Resource
-from aioinformer.resources.selectors import parse_label_selector
+from aioinformer.reflector import Phase
+from aioinformer.resources import parse_label_selector
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.reflector.options import ListOptions
+    from aioinformer import SharedIndexInformer
+    from aioinformer.reflector import ListOptions
 
 pytestmark = pytest.mark.usefixtures("queue")
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import InformerStopped, OptionError
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder

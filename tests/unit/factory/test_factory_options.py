@@ -7,18 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from aioinformer import LeaderElector, ListWatch, Resource, RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import OptionError, UnknownOption, UsageError
-from aioinformer.factory.dynamic import DynamicInformer
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.factory.reselecting import ReselectingInformer
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.informer.watch import RetryWatcher
-from aioinformer.leaderelection.elector import LeaderElector
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.resources.resource import Resource
+from aioinformer.factory import DynamicInformer, MultiNamespaceInformer, ReselectingInformer
+from aioinformer.informer import RetryWatcher
+from aioinformer.reflector import ReflectorOptions
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
+from aioinformer import ListWatch, RunOptions
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.informer.options import QueueKind, RunOptions
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.state import Phase
+from aioinformer.factory import MultiNamespaceInformer
+from aioinformer.informer.options import QueueKind
+from aioinformer.reflector import Phase
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import PODS, Collection, Response
 from tests.support.recorder import Recorder
@@ -22,7 +22,7 @@ from tests.support.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer import SharedIndexInformer
 
 
 #: Yield to the loop as often as possible.

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer import DeletedFinalStateUnknown, ResourceEventHandlerFuncs
 from aioinformer.errors import UsageError
-from aioinformer.handlers.coalescing import CoalescingHandler
-from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
-from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.handlers import CoalescingHandler
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
 

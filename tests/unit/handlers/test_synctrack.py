@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.handlers.synctrack import AsyncTracker, Lazy, SingleFileTracker
+from aioinformer.handlers import AsyncTracker, Lazy, SingleFileTracker
 
 
 @pytest.mark.conformance("ST-01", "ST-03")

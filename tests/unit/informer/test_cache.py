@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod, V1PodSpec
 
-from aioinformer.cache.store import NAMESPACE_INDEX
+from aioinformer import LeaderElector, Resource, RunOptions, SharedIndexInformer, SharedInformerFactory
+from aioinformer.cache import NAMESPACE_INDEX
 from aioinformer.errors import NotFound, UsageError
-from aioinformer.events.broadcaster import EventBroadcaster
-from aioinformer.events.recorder import FakeRecorder
-from aioinformer.events.sink import CoreEventSink, discover_event_sink
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.informer.options import QueueKind, RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.leaderelection.elector import LeaderElector
-from aioinformer.resources.resource import Resource
+from aioinformer.events import CoreEventSink, EventBroadcaster, FakeRecorder, discover_event_sink
+from aioinformer.informer.options import QueueKind
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection, line
 from tests.support.recorder import Recorder, informer_of

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.state import Phase
+from aioinformer import RunOptions, SharedIndexInformer, SharedInformerFactory
+from aioinformer.reflector import Phase
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection, cut
 from tests.support.recorder import Recorder, informer_of

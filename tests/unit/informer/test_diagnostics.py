@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import ResourceEventHandlerFuncs, RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer import concurrency as slices
 from aioinformer.errors import TransportError
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.handlers import stalls
-from aioinformer.handlers.coalescing import CoalescingHandler
-from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
+from aioinformer.factory import MultiNamespaceInformer
+from aioinformer.handlers import CoalescingHandler, FilteringResourceEventHandler, stalls
 from aioinformer.handlers.run_queue import RunQueue
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection
 from tests.support.recorder import informer_of

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import ResourceEventHandlerFuncs
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.handlers import FilteringResourceEventHandler, ThreadedHandler
-from aioinformer.handlers.coalescing import CoalescingHandler
-from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
+from aioinformer.handlers import CoalescingHandler, FilteringResourceEventHandler, ThreadedHandler
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled

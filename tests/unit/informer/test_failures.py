@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.cache.indices import Index
+from aioinformer import Indexer, RunOptions, SharedIndexInformer
+from aioinformer.cache import Index, ThreadSafeStore
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import Record, decode_record
-from aioinformer.cache.store import Indexer
-from aioinformer.cache.thread_safe_store import ThreadSafeStore
 from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
 from aioinformer.errors import ApiError, DecodeError, Expired, ProcessingError, TransportError
 from aioinformer.handlers.backlog import Backlog, Batch
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.health import Undecodable
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.queue import Delta, Deltas, DeltaType
 from aioinformer.queue.fifo import FIFO
+from aioinformer.reflector import Phase
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
-from aioinformer.reflector.state import Phase
 from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_events import RecordDecoder
 from tests.support.collection import PODS, Collection, Response, cut

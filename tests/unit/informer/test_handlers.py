@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import ResourceEventHandlerFuncs, SharedIndexInformer
 from aioinformer.errors import UsageError
-from aioinformer.handlers.notifications import (
-    FilteringResourceEventHandler,
-    ResourceEventHandlerDetailedFuncs,
-    ResourceEventHandlerFuncs,
-)
-from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.handlers import FilteringResourceEventHandler, ResourceEventHandlerDetailedFuncs
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled

@@ -11,10 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
+from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled

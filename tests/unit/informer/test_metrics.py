@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from aioinformer import DynamicInformers, ListWatch, RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.factory.dynamic import DynamicInformers
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.informer.options import QueueKind, RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.metrics.names import InformerName
-from aioinformer.metrics.statistics import InformerStatistics
+from aioinformer.factory import MultiNamespaceInformer
+from aioinformer.informer.options import QueueKind
+from aioinformer.metrics import InformerName, InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.reflector.listwatch import ListWatch
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, line
 from tests.support.recorder import informer_of
@@ -29,7 +25,7 @@ from tests.support.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from aioinformer.informer.options import QueueName
+    from aioinformer.informer import QueueName
 
 
 LABELS = {"name": "shop", "group": "", "version": "v1", "resource": "pods"}

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.cache.objects.compression import SAMPLES, PackedRecord
 from aioinformer.cache.objects.record import labels_of
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer.options import QueueKind, RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.options import QueueKind
 from tests.support.collection import Collection
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.cache.objects.storage import StorageTier
-    from aioinformer.informer.options import QueueName
+    from aioinformer.cache import StorageTier
+    from aioinformer.informer import QueueName
 
 pytestmark = pytest.mark.usefixtures("queue")
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import Stale, TransportError
-from aioinformer.factory.dynamic import DynamicInformer
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.informer.options import RunOptions
+from aioinformer.factory import DynamicInformer
 from aioinformer.informer.outages import duration
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, cut, line
 from tests.support.recorder import Recorder, informer_of, states_of
@@ -24,7 +22,7 @@ from tests.support.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.reflector.options import ListOptions
+    from aioinformer.reflector import ListOptions
 
 pytestmark = pytest.mark.usefixtures("queue")
 

@@ -11,11 +11,9 @@ import msgspec
 import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
+from aioinformer import ListWatch, SharedIndexInformer
 from aioinformer.errors import DecodeError, InformerStopped, NotFound, UsageError
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.factory.reselecting import ReselectingInformer
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.factory import MultiNamespaceInformer, ReselectingInformer
 from tests.support.collection import PODS, Collection, cut, line
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import DeltaFIFO, Reflector, RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import UsageError
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.process_loop import CacheController, CacheControllerConfig
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.queue.delta_fifo import DeltaFIFO
-from aioinformer.reflector.reflector import Reflector
+from aioinformer.informer import CacheController, CacheControllerConfig
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, line
 from tests.support.recorder import Recorder, informer_of
@@ -23,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.cache.objects.record import Record
-    from aioinformer.queue.deltas import Deltas
-    from aioinformer.reflector.options import ListOptions
+    from aioinformer.queue import Deltas
+    from aioinformer.reflector import ListOptions
 
 pytestmark = pytest.mark.usefixtures("fine_slices")
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer import RunOptions, SharedIndexInformer
 from tests.support.collection import Collection, Response, line
 
 PAGED = RunOptions(streaming_list=False, page_size=100)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from aioinformer import SharedIndexInformer
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled

@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from aioinformer import Resource, RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import DecodeError, NotFound
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.state import Phase
-from aioinformer.resources.resource import Resource
+from aioinformer.factory import MultiNamespaceInformer
+from aioinformer.reflector import Phase
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, line
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.informer.options import QueueName
+    from aioinformer.informer import QueueName
 
 pytestmark = pytest.mark.usefixtures("queue")
 

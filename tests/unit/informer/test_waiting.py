@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kubernetes_asyncio.client import V1ConfigMap, V1ObjectMeta
 
+from aioinformer import SharedIndexInformer, SharedInformerFactory, wait_for_cache_sync
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.client import Status
 from aioinformer.errors import DecodeError, InformerStopped, OptionError, TransportError, UsageError
-from aioinformer.factory.dynamic import DynamicInformer
-from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.factory.reselecting import ReselectingInformer
-from aioinformer.handlers.synctrack import SingleFileTracker
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.informer.sync import SyncResult, wait_for_cache_sync
+from aioinformer.factory import DynamicInformer, MultiNamespaceInformer, ReselectingInformer
+from aioinformer.handlers import SingleFileTracker
+from aioinformer.informer import SyncResult
 from aioinformer.models import core_v1
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection

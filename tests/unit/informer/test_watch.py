@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.errors import ApiError, DecodeError, Expired, InformerStopped, UsageError
 from aioinformer.informer import InformerWatch, ObjectEvent, RetryWatcher, WatchClosed, until
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.collection import Collection, cut, line
 from tests.support.virtual_time import settled
 

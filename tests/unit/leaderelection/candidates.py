@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from aioinformer import LeaderElectionOptions, LeaderElector
 from aioinformer.errors import AioinformerError, ApiError, TransportError
-from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+from aioinformer.leaderelection import LeadershipLost, Term
 from aioinformer.leaderelection.lease import (
     CreateLease,
-    LeaderElectionOptions,
     LeaseMachine,
     LeaseRecord,
     LeaseReply,

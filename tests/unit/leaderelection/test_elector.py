@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import LeaderElectionOptions, LeaderElector
 from aioinformer.errors import TransportError
-from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
-from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.leaderelection import LeadershipLost, Term
 from tests.support.lease_server import Answer, LeaseServer, refusal
 from tests.support.stalling_loop import stall
 from tests.unit.leaderelection.candidates import candidate, led_for, now, work

@@ -8,9 +8,9 @@ import logging
 import anyio
 import pytest
 
+from aioinformer import LeaderElectionOptions, LeaderElector
 from aioinformer.errors import UsageError
-from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
-from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.leaderelection import LeadershipLost, Term
 from tests.support.lease_server import LeaseServer, refusal
 from tests.support.virtual_time import settled
 from tests.unit.leaderelection.candidates import candidate, led_for, now

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import LeaderElectionOptions
+from aioinformer.controller import LeaderElection
 from aioinformer.errors import UsageError
 from aioinformer.leaderelection import LeadershipLost, Term
-from aioinformer.leaderelection.leadership import LeaderElection, Leadership
+from aioinformer.leaderelection.leadership import Leadership
 from tests.support.lease_server import LeaseServer
 from tests.support.stalling_loop import stall
 from tests.unit.leaderelection.candidates import now

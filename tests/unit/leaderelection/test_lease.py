@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.leaderelection.lease import CreateLease, LeaderElectionOptions, LeaseRecord, UpdateLease, Verdict
+from aioinformer import LeaderElectionOptions
+from aioinformer.leaderelection.lease import CreateLease, LeaseRecord, UpdateLease, Verdict
 from tests.unit.leaderelection.candidates import (
     CONFLICT,
     NO_ANSWER,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aioinformer import LeaderElectionOptions, LeaderElector
 from aioinformer.errors import TransportError
-from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost
-from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.leaderelection import LeadershipLost
 from tests.support.lease_server import Answer, LeaseServer
 from tests.support.virtual_time import VirtualTimeLoop
 

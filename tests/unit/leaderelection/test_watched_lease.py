@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.leaderelection.elector import LeadershipLost, Term
-from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer import LeaderElectionOptions
+from aioinformer.leaderelection import LeadershipLost, Term
 from aioinformer.leaderelection.watch import ObjectWatch
 from tests.support.lease_server import LeaseServer
 from tests.support.virtual_time import VirtualTimeLoop
@@ -21,7 +21,7 @@ from tests.unit.leaderelection.candidates import candidate, led_for, now, work
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.leaderelection.elector import LeaderElector
+    from aioinformer import LeaderElector
 
 
 #: A candidate that takes over within seconds does not do so because of the retry period.

@@ -20,14 +20,12 @@ from typing import Any
 
 import msgspec
 
-from aioinformer.cache.lister import Lister
+from aioinformer import Indexer, Lister, Resource
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.models import struct_for
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
-from aioinformer.cache.store import Indexer
 from aioinformer.resources.catalog import find
-from aioinformer.resources.resource import Resource
 
 #: User models, each of which contains the previous one, and one that contains all of them.
 PARTS = [msgspec.defstruct("Part0", [("name", str, "")])]

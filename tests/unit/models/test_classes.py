@@ -16,7 +16,7 @@ import pytest
 from aioinformer.cache.objects.frozen import FrozenDict
 from aioinformer.cache.objects.models import decoder_for, struct_for
 from aioinformer.errors import DecodeError
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources import BUILTIN_RESOURCES
 
 
 def pod_as_in_clusters() -> dict[str, Any]:

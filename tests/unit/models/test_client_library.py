@@ -13,8 +13,9 @@ import pytest_asyncio
 from kubernetes_asyncio import client
 from kubernetes_asyncio.client import models as library
 
-from aioinformer.cache.objects.models import Model, decoder_for, struct_for
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.cache.objects.models import decoder_for, struct_for
+from aioinformer.models import Model
+from aioinformer.resources import BUILTIN_RESOURCES
 from tests.unit.models.bodies import body
 
 if TYPE_CHECKING:

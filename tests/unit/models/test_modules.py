@@ -17,7 +17,7 @@ import pytest
 
 import aioinformer
 import aioinformer.models
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources import BUILTIN_RESOURCES
 
 FOLDER = Path(aioinformer.models.__file__).parent
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/__init__.pyi"))

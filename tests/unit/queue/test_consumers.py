@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.cache.store import ThreadSafeStore
+from aioinformer import DeltaFIFO
+from aioinformer.cache import ThreadSafeStore
 from aioinformer.errors import FIFOClosed
-from aioinformer.queue.delta_fifo import DeltaFIFO
-from aioinformer.queue.deltas import Delta, DeltaType
+from aioinformer.queue import Delta, DeltaType, RealFIFO
 from aioinformer.queue.listed_objects import ListedObjects
-from aioinformer.queue.real_fifo import RealFIFO
 from tests.support.batches import check_flushes, process_batch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from aioinformer.queue.deltas import Deltas
+    from aioinformer.queue import Deltas
     from aioinformer.queue.fifo import FIFO, Step
 
 

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from aioinformer.cache.store import ThreadSafeStore
+from aioinformer import DeletedFinalStateUnknown, DeltaFIFO
+from aioinformer.cache import ThreadSafeStore
 from aioinformer.errors import KeyFuncError
-from aioinformer.queue.delta_fifo import DeltaFIFO
-from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.queue import Delta, Deltas, DeltaType
 from aioinformer.queue.listed_objects import DividedDict, ListedObjects
-from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.support.batches import process_batch
 from tests.support.queue_model import QueueModel
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import DeletedFinalStateUnknown
 from aioinformer.errors import FIFOClosed, KeyFuncError, UsageError
-from aioinformer.queue.deltas import Delta, Deltas, DeltaType
-from aioinformer.queue.real_fifo import RealFIFO
-from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.queue import Delta, Deltas, DeltaType, RealFIFO
 from tests.support.batches import check_flushes, process_batch
 
 if TYPE_CHECKING:

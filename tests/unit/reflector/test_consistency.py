@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.errors import OptionError
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.consistency import ENVIRONMENT_VARIABLE, InconsistentList
+from aioinformer.reflector import ENVIRONMENT_VARIABLE, InconsistentList
 from tests.support.collection import Collection, cut
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.reflector.options import ListOptions
+    from aioinformer.reflector import ListOptions
 
 
 @pytest.fixture(autouse=True)

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer import ListWatch, Resource
 from aioinformer.errors import ApiError, DecodeError, Expired, OptionError, SelectorError, TransportError, UsageError
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ListOptions
-from aioinformer.reflector.pager import ListPager
-from aioinformer.resources.resource import Resource
-from aioinformer.resources.shards import (
+from aioinformer.reflector import (
     HASHES,
     NAMESPACE,
+    ListOptions,
+    ListPager,
     ShardRange,
     ShardSelector,
     parse_shard_selector,

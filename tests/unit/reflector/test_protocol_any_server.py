@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.errors import DecodeError, Forbidden, TransportError, api_error
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector import Phase, ReflectorOptions
 from aioinformer.reflector.protocol.messages import (
     Accepted,
     Elapsed,
@@ -25,7 +25,6 @@ from aioinformer.reflector.protocol.messages import (
     Watched,
 )
 from aioinformer.reflector.protocol.watches import SHORT_WATCH
-from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import ADDED, DELETED, ERROR, WatchEvent
 from tests.support.conversation import Conversation
 from tests.support.wire_objects import (

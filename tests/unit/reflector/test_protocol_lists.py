@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import OptionError
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector import Phase, ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import STREAMING_PROBE
 from aioinformer.reflector.protocol.messages import Elapsed, Listed, PageEnded, Replaced, Watched
-from aioinformer.reflector.state import Phase
 from tests.support.conversation import Conversation, streaming
 from tests.support.wire_objects import added, bookmark, deleted, initial_events_end, modified, record
 

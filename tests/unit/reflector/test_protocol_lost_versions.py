@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase
 from tests.support.conversation import streaming, watching
 from tests.support.wire_objects import added, bookmark, deleted, initial_events_end, modified
 

@@ -7,8 +7,7 @@ from itertools import pairwise
 import pytest
 
 from aioinformer.backoff import MAX_RETRY_AFTER, BackoffOptions
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase, ReflectorOptions
 from tests.support.conversation import Conversation, watching
 from tests.support.wire_objects import initial_events_end
 

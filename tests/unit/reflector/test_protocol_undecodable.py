@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.errors import DecodeError
+from aioinformer.reflector import Phase
 from aioinformer.reflector.protocol.changes import Quarantine
 from aioinformer.reflector.protocol.messages import Listed, PageEnded
-from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import ADDED, DELETED, WatchEvent
 from tests.support.conversation import Conversation, streaming, watching
 from tests.support.wire_objects import added, deleted, initial_events_end, modified, record, undecodable

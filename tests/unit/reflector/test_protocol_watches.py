@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector import Phase, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Elapsed
-from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import WatchEvent
 from tests.support.conversation import Conversation, watching
 from tests.support.wire_objects import added, bookmark, deleted, initial_events_end, modified

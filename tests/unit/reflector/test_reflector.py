@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.informer.options import RunOptions
-from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer import DeltaFIFO, Reflector, RunOptions, SharedIndexInformer
 from aioinformer.metrics.counters import InformerCounters
-from aioinformer.queue.delta_fifo import DeltaFIFO
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.reflector import Reflector
-from aioinformer.reflector.state import Phase
+from aioinformer.reflector import Phase, ReflectorOptions
 from tests.support.batches import process_batch
 from tests.support.collection import Collection, Response, cut
 from tests.support.recorder import Recorder

@@ -8,8 +8,7 @@ import pytest
 
 from aioinformer.errors import ApiError, Expired, ResourceVersionTooLarge, UsageError, api_error
 from aioinformer.handlers.resync import ResyncSchedule, checked_period, effective_period
-from aioinformer.reflector.options import ListOptions, ReflectorOptions
-from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.reflector import InformerState, ListOptions, Phase, ReflectorOptions
 
 # Errors.
 

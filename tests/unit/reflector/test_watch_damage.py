@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.objects.storage import projection
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector import ReflectorOptions
 from aioinformer.reflector.protocol.messages import Ended, Failed, Listed, PageEnded, Watched
 from aioinformer.reflector.response_reader import WatchParser
 from aioinformer.reflector.watch_decoder import decode_watch_line

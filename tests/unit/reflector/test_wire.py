@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import DecodeError, Expired
-from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector import ListOptions, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Listed, Send
 from aioinformer.reflector.response_reader import ResponseReader
 from aioinformer.reflector.watch_decoder import decode_watch_line

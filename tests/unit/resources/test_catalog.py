@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from aioinformer.resources.catalog import BUILTIN_RESOURCES, by_kind, find
+from aioinformer import Resource
+from aioinformer.resources import BUILTIN_RESOURCES
+from aioinformer.resources.catalog import by_kind, find
 from aioinformer.resources.crds import CustomResourceDefinition
-from aioinformer.resources.resource import Resource
 
 DISCOVERY = json.loads((Path(__file__).parents[3] / "scripts" / "discovery.json").read_text())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, TransportError, UsageError
-from aioinformer.resources.discovery import Discovery, DiscoveryIncomplete, UnknownResource
+from aioinformer.resources import Discovery, DiscoveryIncomplete, UnknownResource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

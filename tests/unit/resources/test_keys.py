@@ -9,25 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes_asyncio.client import V1Deployment, V1ObjectMeta, V1Pod
 
+from aioinformer import DeletedFinalStateUnknown, Resource, meta_namespace_key_func
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import KeyFuncError, UsageError
-from aioinformer.queue.deltas import Delta, Deltas, DeltaType
-from aioinformer.resources.catalog import find
-from aioinformer.resources.keys import (
-    DeletedFinalStateUnknown,
+from aioinformer.queue import Delta, Deltas, DeltaType
+from aioinformer.resources import (
     ExplicitKey,
     ObjectName,
+    ObjectReference,
     deletion_handling_meta_namespace_key_func,
     deletion_handling_object_name,
+    get_partial_reference,
+    get_reference,
     meta_namespace_index_func,
-    meta_namespace_key_func,
     object_name,
     split_meta_namespace_key,
 )
-from aioinformer.resources.references import ObjectReference, get_partial_reference, get_reference
-from aioinformer.resources.resource import Resource
+from aioinformer.resources.catalog import find
 from aioinformer.resources.versions import covers, is_older, version_number
 from tests.support.event_samples import POD, REFERENCE
 from tests.support.wire_objects import record

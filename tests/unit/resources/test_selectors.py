@@ -10,17 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.errors import SelectorError, UsageError
-from aioinformer.resources.selectors import (
-    FieldRequirement,
-    FieldSelector,
-    LabelRequirement,
-    LabelSelector,
-    Operator,
-    everything,
-    nothing,
-    parse_field_selector,
-    parse_label_selector,
-)
+from aioinformer.resources import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
+from aioinformer.resources.selectors import FieldRequirement, LabelRequirement, Operator, everything, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from aioinformer import LeaderElectionOptions
 from aioinformer.errors import AioinformerError, ApiError, TransportError
-from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.ring.leases import annotations_of
 from aioinformer.ring.member import DeleteLease, Member, ReadLease, WriteLease, WriteRing
 from aioinformer.ring.table import FIELD, Ring, Slot, encode

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import LeaderElectionOptions
-from aioinformer.ring.member import Member, RingRefused, WriteRing
+from aioinformer.ring import RingRefused
+from aioinformer.ring.member import Member, WriteRing
 from aioinformer.ring.table import Entry, Ring, Slot, encode
 from tests.unit.ring.former import Former
 from tests.unit.ring.planted import PLANTED, Planted

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from aioinformer.resources.shards import shard_selectors
-from aioinformer.ring.table import FIELD, Entry, Ring, RingDamaged, Slot, decode, encode, planned, slot_of
+from aioinformer.reflector import shard_selectors
+from aioinformer.ring import RingDamaged
+from aioinformer.ring.table import FIELD, Entry, Ring, Slot, decode, encode, planned, slot_of
 
 RING = Ring((Slot("a", 3), Slot("b", 4, "a")), "uid", 7, {"a": Entry("u1", 15), "b": Entry("u2", 15)}, "x")
 

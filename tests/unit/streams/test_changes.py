@@ -14,9 +14,8 @@ import msgspec
 import pydantic
 import pytest
 
-from aioinformer import SharedIndexInformer
+from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.errors import InformerStopped, SelectorError, UsageError
-from aioinformer.informer.options import RunOptions
 from aioinformer.resources.catalog import find
 from aioinformer.streams import Changes, StreamChange, hub, hubs
 from tests.support.collection import Collection

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.resources.selectors import parse_label_selector
+from aioinformer.resources import parse_label_selector
 from aioinformer.streams import log as log_module
 from aioinformer.streams.log import ChangeLog, Position
 from aioinformer.streams.selection import Selection, selected

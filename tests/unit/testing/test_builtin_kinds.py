@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources import BUILTIN_RESOURCES
 from aioinformer.resources.quantities import QuantityError, canonical
 from aioinformer.testing.schemas.openapi_v3 import builtin_documents, index, patch_schema
 from aioinformer.testing.tables import jsonpath
@@ -16,7 +16,7 @@ from aioinformer.testing.tables.pods import human_duration
 from aioinformer.testing.tables.rendering import layout
 
 if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 
 def test_every_stable_group_version_has_a_document() -> None:

@@ -16,7 +16,7 @@ from aioinformer.testing.schemas.openapi_v3 import patch_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 APPLY = "application/apply-patch+yaml"
 _REF = "#/components/schemas/"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
+from aioinformer import connect
 from aioinformer.testing import ApiServer
 from aioinformer.testing.http.listener import is_loopback
 from aioinformer.transport import HttpRequest
-from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
+from aioinformer import HttpTransport, SharedInformerFactory, connect
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.testing import ApiServer
 from aioinformer.transport import HttpRequest
-from aioinformer.transport.auth.credentials import connect
-from aioinformer.transport.http import HttpTransport
 from tests.real.contract.servers import access_of
 from tests.support.api import CONFIGMAPS
 from tests.support.loopback import body

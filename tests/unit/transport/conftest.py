@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer import HttpTransport
+from aioinformer.transport import KubernetesTransport
 from tests.support.loopback import Server, ok
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import aiohttp
 import pytest
 import trustme
 
+from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
-from aioinformer.transport import HttpRequest, http
-from aioinformer.transport.http import READ_BUFFER, STREAM_BUFFER, HttpTransport
-from aioinformer.transport.session import TLS
+from aioinformer.transport import TLS, HttpRequest, http
+from aioinformer.transport.http import READ_BUFFER, STREAM_BUFFER
 from tests.support.loopback import body, certified, fetch, forward, listening
 
 if TYPE_CHECKING:

@@ -18,11 +18,9 @@ import trustme
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
+from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
-from aioinformer.transport import HttpRequest, SendCheck
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.session import TLS
+from aioinformer.transport import TLS, HttpRequest, KubernetesTransport, SendCheck
 from tests.support.loopback import Server, body, certified, ok, socket_of
 
 if TYPE_CHECKING:

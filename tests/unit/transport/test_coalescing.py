@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import HttpTransport
 from aioinformer.transport import HttpRequest
 from aioinformer.transport.coalescing import ReadCoalescer
-from aioinformer.transport.http import HttpTransport
 from tests.support.loopback import body, listening, socket_of
 
 if TYPE_CHECKING:

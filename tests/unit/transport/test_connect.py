@@ -17,10 +17,10 @@ import yaml
 from aiohttp import web
 from kubernetes_asyncio.client import CoreV1Api
 
+from aioinformer import connect
 from aioinformer.errors import UsageError
 from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth import credentials
-from aioinformer.transport.auth.credentials import connect
 from tests.support.loopback import Server, body, certified, fetch
 
 if TYPE_CHECKING:

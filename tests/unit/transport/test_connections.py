@@ -14,11 +14,10 @@ import pytest
 import trustme
 from yarl import URL
 
+from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
-from aioinformer.transport import HttpRequest, SendCheck
+from aioinformer.transport import TLS, HttpRequest, SendCheck
 from aioinformer.transport.connections import AT_ONCE, share_buffer
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.session import TLS
 from tests.support.loopback import Server, body, certified, fetch, forward, listening, ok
 from tests.support.silent_link import SilentLink
 

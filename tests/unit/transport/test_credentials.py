@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import HttpTransport
 from aioinformer.errors import InformerStopped, TransportError, UsageError
-from aioinformer.transport import HttpRequest
+from aioinformer.transport import Credential, HttpRequest
 from aioinformer.transport.auth.kubeconfig import load_context
 from aioinformer.transport.auth.token_file import TokenFile
-from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
+from aioinformer.transport.auth.tokens import RenewedCredentials
 from aioinformer.transport.auth.yaml_documents import to_yaml
-from aioinformer.transport.http import HttpTransport
 from tests.support.loopback import Server, bearer_only, fetch, needs_async_hooks, open_files
 from tests.system.secrets.test_tracebacks import texts_of
 from tests.unit.transport.test_renewal import Clock, Gate, hooked

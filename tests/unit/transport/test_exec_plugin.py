@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import HttpTransport
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
-from aioinformer.transport.http import HttpTransport
 from tests.support.loopback import open_files
 
 if TYPE_CHECKING:

@@ -13,11 +13,9 @@ import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
+from aioinformer import HttpTransport, ListWatch
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.transport import HttpRequest
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer.transport import HttpRequest, KubernetesTransport
 from tests.support.collection import PODS
 from tests.support.loopback import Server, Stalled, body, fetch, listening, respond, silent, socket_of
 

@@ -11,13 +11,11 @@ import trustme
 from kubernetes_asyncio.client import CoreV1Api
 from yarl import URL
 
+from aioinformer import HttpTransport, connect
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport import proxies
-from aioinformer.transport.auth.credentials import connect
+from aioinformer.transport import TLS, proxies
 from aioinformer.transport.auth.secret import Secret
-from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.session import TLS
 from tests.support.loopback import Server, bearer_only, certified, fetch
 from tests.support.socks_server import SocksServer
 from tests.unit.transport.test_connect import Kubeconfig, identity

@@ -14,16 +14,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from aioinformer import Client, SharedIndexInformer
+from aioinformer import Client, HttpTransport, ListWatch, SharedIndexInformer, connect
 from aioinformer.errors import ApiError
-from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.catalog import find
 from aioinformer.testing import ApiServer
-from aioinformer.transport.auth.credentials import connect
+from aioinformer.transport import TLS, Credential
 from aioinformer.transport.auth.refusals import Owner, certificate_expiry, explanation
-from aioinformer.transport.auth.tokens import Credential
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.session import TLS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,11 +10,10 @@ import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
+from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
-from aioinformer.transport import HttpRequest
-from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer.transport import Credential, HttpRequest, KubernetesTransport
+from aioinformer.transport.auth.tokens import RenewedCredentials
 from tests.support.loopback import Server, body, fetch, needs_async_hooks
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ import trustme
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
+from aioinformer import HttpTransport
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport import HttpRequest
-from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
-from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.session import TLS, TLSContexts
+from aioinformer.transport import TLS, Credential, HttpRequest, KubernetesTransport
+from aioinformer.transport.auth.tokens import RenewedCredentials
+from aioinformer.transport.session import TLSContexts
 from tests.support.loopback import Server, Stalled, body, certified, fetch, forward, listening
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.resources.selectors import parse_label_selector
+from aioinformer.resources import parse_label_selector
 from aioinformer.streams import hub
 from aioinformer.web import Opened, StreamCore, opened
 from tests.support.collection import Collection

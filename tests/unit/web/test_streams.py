@@ -19,7 +19,7 @@ from aioinformer.authorization import EVERYBODY, Unauthenticated, User
 from aioinformer.errors import UsageError
 from aioinformer.resources.catalog import find
 from aioinformer.web import Opened, Problem, StreamCore
-from aioinformer.web.problems import Problem as AnyProblem
+from aioinformer.web import Problem as AnyProblem
 from tests.support.collection import PODS, Collection
 from tests.support.virtual_time import settled
 from tests.unit.web.sse import Client, read
@@ -27,7 +27,7 @@ from tests.unit.web.sse import Client, read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 NODES: Any = find("", "v1", "nodes")
 SECRETS: Any = find("", "v1", "secrets")

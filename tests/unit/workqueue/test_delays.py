@@ -8,10 +8,11 @@ from weakref import WeakSet
 
 import pytest
 
+from aioinformer import RateLimitingQueue
 from aioinformer.errors import UsageError
-from aioinformer.workqueue.delaying import DelayingQueue
-from aioinformer.workqueue.rate_limiters import (
+from aioinformer.workqueue import (
     BucketRateLimiter,
+    DelayingQueue,
     ItemExponentialFailureRateLimiter,
     ItemFastSlowRateLimiter,
     MaxOfRateLimiter,
@@ -22,13 +23,12 @@ from aioinformer.workqueue.rate_limiters import (
     default_controller_rate_limiter,
     default_item_based_rate_limiter,
 )
-from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.workqueue.queue import WorkQueue
+    from aioinformer.workqueue import WorkQueue
 
 
 def delays(limiter: RateLimiter[str], item: str, times: int, now: float = 0.0) -> list[float]:

@@ -21,11 +21,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from aioinformer import RateLimitingQueue
 from aioinformer.errors import UsageError
-from aioinformer.workqueue.delaying import DelayingQueue
-from aioinformer.workqueue.orders import PriorityOrder
-from aioinformer.workqueue.queue import QueueShutDown, WorkQueue
-from aioinformer.workqueue.rate_limiting import RateLimitingQueue
+from aioinformer.workqueue import DelayingQueue, PriorityOrder, QueueShutDown, WorkQueue
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:

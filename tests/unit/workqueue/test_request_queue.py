@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from aioinformer.controller import QueueOptions
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.resources.keys import ObjectName
-from aioinformer.workqueue.queue import QueueShutDown
-from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Park, QueueOptions, Run, Unfinished
-from aioinformer.workqueue.requests.request_queue import RequestQueue
+from aioinformer.resources import ObjectName
+from aioinformer.workqueue import (
+    LOW_PRIORITY,
+    Again,
+    Cause,
+    Finished,
+    Park,
+    QueueShutDown,
+    RequestQueue,
+    Run,
+    Unfinished,
+)
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:

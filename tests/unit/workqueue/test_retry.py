@@ -9,14 +9,7 @@ import pytest
 from kubernetes_asyncio.client import ApiException
 
 from aioinformer.errors import ApiError
-from aioinformer.workqueue.retry import (
-    DEFAULT_BACKOFF,
-    DEFAULT_RETRY,
-    RetryBackoff,
-    is_conflict,
-    on_error,
-    retry_on_conflict,
-)
+from aioinformer.workqueue import DEFAULT_BACKOFF, DEFAULT_RETRY, RetryBackoff, is_conflict, on_error, retry_on_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

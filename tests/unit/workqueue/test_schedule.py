@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from aioinformer.backoff import BackoffOptions
+from aioinformer.controller import QueueOptions
 from aioinformer.errors import OptionError, UsageError
-from aioinformer.resources.keys import ObjectName
-from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
+from aioinformer.resources import ObjectName
+from aioinformer.workqueue import LOW_PRIORITY, Cause, Finished, Unfinished
 from aioinformer.workqueue.requests.lanes import AGEING
-from aioinformer.workqueue.requests.outcomes import Finished, QueueOptions, Unfinished
 from aioinformer.workqueue.requests.schedule import Schedule
 
 UPDATED = Cause("updated")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -24,20 +25,14 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from aioinformer.backoff import BackoffOptions
+from aioinformer.controller import QueueOptions
 from aioinformer.errors import UsageError
-from aioinformer.resources.keys import ObjectName
-from aioinformer.workqueue.requests.causes import Cause, Trigger
-from aioinformer.workqueue.requests.outcomes import (
-    Again,
-    Finished,
-    Outcome,
-    Park,
-    Parked,
-    QueueOptions,
-    Run,
-    Unfinished,
-)
+from aioinformer.resources import ObjectName
+from aioinformer.workqueue import Again, Cause, Finished, Outcome, Park, Parked, Run, Unfinished
 from aioinformer.workqueue.requests.schedule import Schedule
+
+if TYPE_CHECKING:
+    from aioinformer.workqueue.requests.causes import Trigger
 
 #: Often the same one, so that much happens to it.
 KEYS = st.sampled_from([ObjectName("a", "1")] * 4 + [ObjectName("a", "2"), ObjectName("b", "1"), ObjectName("c", "1")])

@@ -8,8 +8,7 @@ from itertools import count
 
 import pytest
 
-from aioinformer.workqueue.parallelizer import parallelize
-from aioinformer.workqueue.queue import QueueShutDown, WorkQueue
+from aioinformer.workqueue import QueueShutDown, WorkQueue, parallelize
 from tests.support.virtual_time import settled
 
 

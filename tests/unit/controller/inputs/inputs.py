@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from aioinformer import Resource
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
-from aioinformer.controller.inputs.predicates import Change
-from aioinformer.resources.resource import Resource
+from aioinformer.controller import Change
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.resources.keys import ObjectName
+    from aioinformer.resources import ObjectName
     from aioinformer.workqueue import Cause
 
 

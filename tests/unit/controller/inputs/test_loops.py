@@ -11,12 +11,12 @@ import msgspec
 import pydantic
 import pytest
 
+from aioinformer import SharedIndexInformer
+from aioinformer.controller import Change
 from aioinformer.controller.inputs import LoopDetector, Primary, loops
 from aioinformer.controller.inputs.content import differing_fields
-from aioinformer.controller.inputs.predicates import Change
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName
 from aioinformer.workqueue import Cause
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
@@ -25,7 +25,7 @@ from tests.unit.controller.inputs.inputs import WIDGETS, document, view_of, widg
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 WEB = ObjectName("shop", "web")
 UPDATED = Cause("updated", "widgets.example.com", "shop/web")

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import SharedIndexInformer
 from aioinformer.controller import Owns
 from aioinformer.controller.inputs import OWNER_INDEX
 from aioinformer.errors import UsageError
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
 from tests.support.collection import Collection
 from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, owned_by, owner
 
 if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 CONFIG_MAPS: Resource[Any] = core_v1.CONFIG_MAPS
 

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from aioinformer.controller import annotations_changed, fields_changed, generation_changed, labels_changed, predicate
+from aioinformer.controller import (
+    Change,
+    annotations_changed,
+    fields_changed,
+    generation_changed,
+    labels_changed,
+    predicate,
+)
 from aioinformer.controller.inputs import content
-from aioinformer.controller.inputs.predicates import Change
 from aioinformer.controller.predicates import condition_changed, content_changed, object_changed, version_changed
 from aioinformer.errors import UsageError
 from tests.unit.controller.inputs.inputs import document, update, view_of, widget

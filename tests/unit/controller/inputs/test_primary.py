@@ -12,14 +12,20 @@ import msgspec
 import pydantic
 import pytest
 
+from aioinformer import SharedIndexInformer
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.controller import annotations_changed, fields_changed, generation_changed, labels_changed, predicate
+from aioinformer.controller import (
+    Change,
+    annotations_changed,
+    fields_changed,
+    generation_changed,
+    labels_changed,
+    predicate,
+)
 from aioinformer.controller.inputs import Primary
-from aioinformer.controller.inputs.predicates import Change
 from aioinformer.controller.predicates import Predicate, condition_changed, content_changed, version_changed
 from aioinformer.errors import UsageError
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.factory import MultiNamespaceInformer
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
 from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, document

@@ -14,7 +14,7 @@ from aioinformer.controller import Every
 from aioinformer.controller.inputs import Source
 from aioinformer.controller.inputs.sources import source_of
 from aioinformer.errors import OptionError, UsageError
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName
 from tests.support.virtual_time import settled
 from tests.unit.controller.inputs.inputs import WIDGETS, Requests, widget
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from aioinformer import SharedIndexInformer
 from aioinformer.controller import References, Watch
 from aioinformer.errors import UsageError
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
 from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, widget
@@ -23,7 +23,7 @@ from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, widge
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from aioinformer.resources.resource import Resource
+    from aioinformer import Resource
 
 SECRETS: Resource[Any] = core_v1.SECRETS
 

@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.controller.writes import OwnWrites
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer import SharedIndexInformer
     from tests.support.written_collection import Server
 
 KEY = ObjectName("shop", "a")

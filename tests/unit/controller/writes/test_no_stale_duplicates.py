@@ -12,7 +12,7 @@ import pytest
 
 from aioinformer.controller.writes import OwnWrites
 from aioinformer.errors import AlreadyExists, WriteOutcomeUnknown
-from aioinformer.resources.keys import ObjectName
+from aioinformer.resources import ObjectName
 from tests.support.written_collection import CONFIG_MAPS, Server
 
 if TYPE_CHECKING:

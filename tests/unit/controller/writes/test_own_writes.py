@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import Resource
 from aioinformer.controller.errors import StaleCache
 from aioinformer.errors import AlreadyExists, ApiError, TransportError
-from aioinformer.resources.keys import ObjectName
-from aioinformer.resources.resource import Resource
+from aioinformer.resources import ObjectName
 from tests.support.virtual_time import VirtualTimeLoop, settled
 from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
 from tests.unit.controller.writes.support import KEY, config_map, running, settling
