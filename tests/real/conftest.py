@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.real_cluster import Operator, RealCluster
+from tests.support.real_cluster import Operator, RealCluster, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -41,19 +40,6 @@ def coordinated_cluster(tmp_path: Path) -> Iterator[RealCluster]:
     """Provide a separate cluster with the feature gate for coordinated election."""
     gates = ("--feature-gates=CoordinatedLeaderElection=true", "--runtime-config=coordination.k8s.io/v1beta1=true")
     yield from running(tmp_path, *gates)
-
-
-def running(folder: Path, *options: str) -> Iterator[RealCluster]:
-    """Start a cluster with its data in a folder, and stop it at the end."""
-    tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
-    if not tools:
-        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/contributing.md)")
-    cluster = RealCluster(Path(tools), folder / "data", options)
-    cluster.up()
-    try:
-        yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -188,3 +189,9 @@ async def fetch(transport: Transport, path: str = "/", *, stream: bool = False) 
 def open_files() -> int:
     """Return the number of open files of this process, 0 if the system does not show it."""
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+async def get(port: int, path: str) -> tuple[int, str]:
+    """Return the status and the text of an answer of a server on loopback."""
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as response:
+        return response.status, await response.text()

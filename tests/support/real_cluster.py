@@ -7,12 +7,14 @@ import os
 import ssl
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import aiohttp
+import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
     from types import TracebackType
 
 CONFIGMAPS = "/api/v1/configmaps"
@@ -125,3 +127,16 @@ def version_of(metadata: dict[str, Any]) -> Version:
 def _metadata(item: dict[str, Any]) -> dict[str, Any]:
     metadata: dict[str, Any] = item["metadata"]
     return metadata
+
+
+def running(folder: Path, *options: str) -> Iterator[RealCluster]:
+    """Start a cluster with its data in a folder, and stop it at the end."""
+    tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
+    if not tools:
+        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/contributing.md)")
+    cluster = RealCluster(Path(tools), folder / "data", options)
+    cluster.up()
+    try:
+        yield cluster
+    finally:
+        cluster.down()

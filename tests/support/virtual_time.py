@@ -11,7 +11,8 @@ import selectors
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
+
 
 #: Shorter than all delays in tests, longer than the clock's resolution.
 _MOMENT = 1e-5
@@ -77,3 +78,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 async def settled() -> None:
     """Wait until everything has happened that can happen without time passing."""
     await asyncio.sleep(_MOMENT)
+
+
+def in_virtual_time(story: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in virtual time; errors that asyncio reports fail the test."""
+    complaints: list[str] = []
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.get_loop().set_exception_handler(lambda loop, context: complaints.append(str(context)))
+        runner.run(story)
+    assert complaints == []

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from aioinformer import Resource
+
 if TYPE_CHECKING:
     import ssl
 
@@ -83,3 +85,10 @@ def webhook(name: str, config: dict[str, Any], **others: Any) -> dict[str, Any]:
 def configuration(kind: str, *webhooks: dict[str, Any], name: str = "widgets.shop") -> dict[str, Any]:
     api_version = "admissionregistration.k8s.io/v1"
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "webhooks": list(webhooks)}
+
+
+KINDS = {"default": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"}
+
+
+def resource_of(kind: str) -> Resource[Any]:
+    return Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)

@@ -20,8 +20,8 @@ from aioinformer import ApiError, Client, HttpTransport, connect, load_manifests
 from aioinformer.models import apiextensions_v1
 from aioinformer.resources import UnknownResource
 from aioinformer.testing import ApiServer
-from tests.real.contract.normal import Normal
 from tests.real.contract.recordings import compare, without_texts
+from tests.support.normal import Normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from _pytest.runner import runtestprotocol
 from aioinformer.testing import ApiServer
 from tests.real.contract.conversation import Conversation
 from tests.real.contract.recordings import compare, essence, keep, recorded, unexplained
-from tests.real.contract.servers import Access, OurOperator, RealOperator, access_of
+from tests.real.contract.servers import OurOperator, RealOperator, ServerUnderTest
+from tests.support.access import Access, access_of
 from tests.support.real_cluster import RealCluster
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUnderTest]:
     """A real API server: that of AIOINFORMER_TEST_KUBECONFIG, or one that is started for this suite, one a worker."""
     if KUBECONFIG:
-        yield access_of(Path(KUBECONFIG))
+        yield ServerUnderTest(access_of(Path(KUBECONFIG)))
         return
     assert TOOLS is not None
     cluster = RealCluster(
@@ -88,28 +88,34 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
     # After a restart, versions that clients invent, such as 1, are older than the watch cache.
     cluster.restart()
     try:
-        yield replace(access_of(cluster.kubeconfig), operator=RealOperator(cluster))
+        yield ServerUnderTest(access_of(cluster.kubeconfig), RealOperator(cluster))
     finally:
         cluster.down()
 
 
 @pytest.fixture
-async def access(side: str, request: pytest.FixtureRequest) -> AsyncIterator[Access]:
-    """Access to the server of this test."""
+async def server_under_test(side: str, request: pytest.FixtureRequest) -> AsyncIterator[ServerUnderTest]:
+    """The server of this test."""
     if side == "real":
         yield request.getfixturevalue("real")
         return
     admin = {"admin-token": "admin,system:masters"}
     async with ApiServer(authorization_mode="RBAC", tokens=admin, version_wait=0.05) as server:
-        yield Access(server.url, "admin-token", operator=OurOperator(server))
+        yield ServerUnderTest(Access(server.url, "admin-token"), OurOperator(server))
 
 
 @pytest.fixture
-def operator(access: Access) -> Operator:
+def access(server_under_test: ServerUnderTest) -> Access:
+    """Access to the server of this test."""
+    return server_under_test.access
+
+
+@pytest.fixture
+def operator(server_under_test: ServerUnderTest) -> Operator:
     """Operations on the server of this test."""
-    if access.operator is None:
+    if server_under_test.operator is None:
         pytest.skip("only a server that this suite started can be stopped")
-    return access.operator
+    return server_under_test.operator
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.real.contract.normal import Normal
+from tests.support.normal import Normal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

@@ -11,6 +11,7 @@ from tests.real.contract.conversation import JSON_PATCH
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 # "{ns}" is the namespace of the row.
 CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
 PODS = "/api/v1/namespaces/{ns}/pods"
@@ -60,3 +61,16 @@ def in_deployment(made: dict[str, Any], **spec: Any) -> Row:
 def in_metadata(made: dict[str, Any], patch: dict[str, Any]) -> Row:
     """Return a row that patches the metadata of a ConfigMap."""
     return CONFIGMAPS, named(**made), {"metadata": patch}
+
+
+POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
+    },
+}

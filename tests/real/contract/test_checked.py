@@ -12,7 +12,7 @@ import pytest
 from tests.real.contract.conversation import JSON, Conversation
 
 if TYPE_CHECKING:
-    from tests.real.contract.servers import Access
+    from tests.support.access import Access
 
 ROWS: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("checked.toml").read_text())["row"]
 NAMES = [(row.get("mistake") or row["part"]).replace(" ", "_") for row in ROWS]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.resources import BUILTIN_RESOURCES
+from tests.real.contract.custom_resources import define, version
 from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, variants
-from tests.real.contract.test_custom_resources import define, version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

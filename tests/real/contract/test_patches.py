@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
+from tests.real.contract.custom_resources import define, version, with_spec
+from tests.real.contract.custom_resources import path as path_of
+from tests.real.contract.custom_resources import widget as widget_of
 from tests.real.contract.tables import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -18,9 +21,6 @@ from tests.real.contract.tables import (
     setting,
     variants,
 )
-from tests.real.contract.test_custom_resources import define, version, with_spec
-from tests.real.contract.test_custom_resources import path as path_of
-from tests.real.contract.test_custom_resources import widget as widget_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC
-from tests.real.contract.tables import DEPLOYMENTS, PODS, deployment, named, pod_spec, setting, variants
-from tests.real.contract.test_writes import DEPLOYMENT
+from tests.real.contract.tables import DEPLOYMENT, DEPLOYMENTS, PODS, deployment, named, pod_spec, setting, variants
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import MERGE_PATCH, TABLE
+from tests.real.contract.custom_resources import define, version, widget
+from tests.real.contract.custom_resources import path as path_of
 from tests.real.contract.tables import CONFIGMAPS, PODS, variants
-from tests.real.contract.test_custom_resources import define, version, widget
-from tests.real.contract.test_custom_resources import path as path_of
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation

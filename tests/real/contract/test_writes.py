@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import JSON, MERGE_PATCH, YAML
-from tests.real.contract.tables import CONFIGMAPS, DEPLOYMENTS, PODS
+from tests.real.contract.tables import CONFIGMAPS, DEPLOYMENT, DEPLOYMENTS, PODS
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
 
 
 A = f"{CONFIGMAPS}/a"
-POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-DEPLOYMENT: dict[str, Any] = {
-    "metadata": {"name": "a"},
-    "spec": {
-        "replicas": 1,
-        "selector": {"matchLabels": {"a": "b"}},
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
-    },
-}
 
 
 def configmap(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:

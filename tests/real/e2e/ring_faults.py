@@ -390,7 +390,7 @@ def main() -> None:
     parser.add_argument("--lease", type=float, default=15.0, help="seconds of a Lease; others are 2/3 and 2/15 of it")
     parser.add_argument("--rolled", type=int, default=3, help="how many replicas are replaced one after the other")
     parser.add_argument("--shards", action="store_true", help="the server selects by shards")
-    parser.add_argument("--bug", default="", help="of tests/unit/ring/planted.py, in one replica")
+    parser.add_argument("--bug", default="", help="of tests/support/ring_bugs.py, in one replica")
     options = parser.parse_args()
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:

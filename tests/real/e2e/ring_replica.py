@@ -2,7 +2,7 @@
 
 For each change of a ConfigMap with the label `app=web`, it writes who has processed which sequence number, and in which
 epoch of the slot. TIMES are the lease duration, the renew deadline and the retry period. BUG is one of
-`tests/unit/ring/planted.py`, by its name.
+`tests/support/ring_bugs.py`, by its name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
     connecting: AbstractAsyncContextManager[Any] = Connecting()
     with ExitStack() as stack:
         if bugs:
-            from tests.unit.ring.planted import PLANTED
+            from tests.support.ring_bugs import PLANTED
 
             next(each for each in PLANTED if each.name == bugs[0]).plant(stack)
         sys.exit(manager.run_as_program(lambda: connecting))

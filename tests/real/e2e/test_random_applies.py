@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from aioinformer import ApiError, Client, Conflict, Resource, connect
 from aioinformer.errors import Invalid
-from tests.real.rows.test_changes import without_version
+from tests.support.deployment_changes import without_version
 
 if TYPE_CHECKING:
     from random import Random

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.reflector import shard_hash
-from tests.real.conftest import running
 from tests.real.e2e.ring_faults import Scale, run_faults
 from tests.real.e2e.ring_observer import Gap, Mark, Observer, hash_of
-from tests.support.real_cluster import Operator
+from tests.support.real_cluster import Operator, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from aioinformer.testing import ApiServer
-from tests.real.kubectl.running import Kubectl
+from tests.real.kubectl.running import Kubectl, environment
 from tests.support.real_cluster import RealCluster
 
 if TYPE_CHECKING:
@@ -81,34 +80,3 @@ async def kubeconfig(side: str, request: pytest.FixtureRequest, tmp_path: Path) 
         return
     async with ApiServer(tls=True, authorization_mode="RBAC") as server:
         yield server.kubeconfig(tmp_path / "of-the-server")
-
-
-def environment(home: Path, kubeconfig: Path) -> dict[str, str]:
-    """Return the complete environment of kubectl.
-
-    Args:
-        home: a new folder; kubectl caches discovery and OpenAPI in it, by host and port of the server.
-        kubeconfig: for the server.
-    """
-    return {"HOME": str(home), "KUBECONFIG": str(kubeconfig), "PATH": os.defpath, "TMPDIR": str(home)}
-
-
-def for_namespace(kubeconfig: Path, namespace: str, path: Path) -> str:
-    """Write a kubeconfig for a server with fixed names, so that output does not depend on the server.
-
-    Returns:
-        The server's URL.
-    """
-    config = yaml.safe_load(kubeconfig.read_text())
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    told = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "cluster", "cluster": cluster}],
-        "users": [{"name": "admin", "user": user}],
-        "contexts": [{"name": "test", "context": {"cluster": "cluster", "user": "admin", "namespace": namespace}}],
-        "current-context": "test",
-    }
-    path.write_text(yaml.safe_dump(told))
-    server: str = cluster["server"]
-    return server

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -85,3 +89,34 @@ async def next_line(process: asyncio.subprocess.Process) -> str:
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE):
         return (await process.stdout.readline()).decode().rstrip("\n")
+
+
+def environment(home: Path, kubeconfig: Path) -> dict[str, str]:
+    """Return the complete environment of kubectl.
+
+    Args:
+        home: a new folder; kubectl caches discovery and OpenAPI in it, by host and port of the server.
+        kubeconfig: for the server.
+    """
+    return {"HOME": str(home), "KUBECONFIG": str(kubeconfig), "PATH": os.defpath, "TMPDIR": str(home)}
+
+
+def for_namespace(kubeconfig: Path, namespace: str, path: Path) -> str:
+    """Write a kubeconfig for a server with fixed names, so that output does not depend on the server.
+
+    Returns:
+        The server's URL.
+    """
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    told = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "users": [{"name": "admin", "user": user}],
+        "contexts": [{"name": "test", "context": {"cluster": "cluster", "user": "admin", "namespace": namespace}}],
+        "current-context": "test",
+    }
+    path.write_text(yaml.safe_dump(told))
+    server: str = cluster["server"]
+    return server

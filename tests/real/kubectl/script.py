@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.real.contract.normal import Normal
 from tests.real.kubectl.running import PATIENCE, next_line
+from tests.support.normal import Normal
 
 if TYPE_CHECKING:
     from tests.real.kubectl.running import Kubectl

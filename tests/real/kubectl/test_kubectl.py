@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.kubectl.conftest import environment, for_namespace
-from tests.real.kubectl.objects import WIDGETS, deployment, holds, pod
-from tests.real.kubectl.running import Kubectl, next_line
+from tests.real.kubectl.objects import deployment, holds, pod
+from tests.real.kubectl.running import Kubectl, environment, for_namespace, next_line
 from tests.real.kubectl.script import write_files
 from tests.support.shell import Shell
+from tests.support.sized_widgets import WIDGETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

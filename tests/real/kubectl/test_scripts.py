@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.real.kubectl.conftest import environment, for_namespace
-from tests.real.kubectl.running import Kubectl
+from tests.real.kubectl.running import Kubectl, environment, for_namespace
 from tests.real.kubectl.script import HERE, play, read_scripts, write_files
 
 sys.path.insert(0, str(HERE.parents[2] / "scripts"))

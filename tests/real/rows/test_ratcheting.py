@@ -14,7 +14,7 @@ from aioinformer.crds import custom_resource
 from aioinformer.errors import Invalid
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec needs it
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
-from tests.real.rows.test_webhooks import KINDS, resource_of
+from tests.support.webhooks import KINDS, resource_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

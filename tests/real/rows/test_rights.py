@@ -17,8 +17,7 @@ from aioinformer.models import core_v1, rbac_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.web import Informers
 from aioinformer.web.fastapi import router, stream
-from tests.system.web.test_services import on_uvicorn
-from tests.system.web.test_stream_requests import reading, refusal
+from tests.support.web_servers import on_uvicorn, reading, refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

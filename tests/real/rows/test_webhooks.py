@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, ApiNotFound, Client, Resource, evolve, load_manifests
+from aioinformer import ApiError, ApiNotFound, Client, evolve, load_manifests
 from aioinformer.cli.projects.kustomize import Deployed, base_files
 from aioinformer.controller import Manager
 from aioinformer.errors import Invalid
 from aioinformer.models import apps_v1, core_v1, rbac_v1
 from aioinformer.webhooks import AdmissionRequest, Denied, WebhookServer
+from tests.support.webhooks import KINDS, resource_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 MAPS = core_v1.CONFIG_MAPS
-KINDS = {"default": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"}
 
 
 class Served:
@@ -75,10 +75,6 @@ class Served:
             metadata = {"name": self.configuration}
             made.append({"apiVersion": api_version, "kind": kind, "metadata": metadata, "webhooks": [hook]})
         return made
-
-
-def resource_of(kind: str) -> Resource[Any]:
-    return Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import os
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pytest
 import yaml
@@ -27,12 +27,11 @@ from aioinformer import Condition, HttpTransport, Resource, SharedIndexInformer
 from aioinformer.controller import Controller, Manager, apply_set, finalizing, set_status
 from aioinformer.resources.catalog import find
 from aioinformer.testing import ApiServer
+from tests.support.managers import CONFIG_MAPS, manager_of, server_with
 from tests.support.stream import Stream, added, modified
-from tests.unit.controller.setting import CONFIG_MAPS, manager_of, server_with
+from tests.system.budget.counter import Counter
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from aioinformer.controller import Request
 
 
@@ -50,32 +49,6 @@ CASES: dict[str, Case] = {
     "an index by path": {"indexers": {"node": "spec.nodeName"}},
     "stripped": {"storage": "stripped"},
 }
-
-
-class Counter:
-    """Counts calls of Python functions, bytecodes, and turns of the event loop while it is entered."""
-
-    def __init__(self, *, bytecodes: bool) -> None:
-        self.calls = self.bytecodes = self.turns = 0
-        self._bytecodes = bytecodes
-
-    def __enter__(self) -> Self:
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        sys.settrace(None)
-
-    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "call":
-            self.calls += 1
-            self.turns += frame.f_code.co_name == "_run_once"
-            frame.f_trace_lines = False
-            frame.f_trace_opcodes = self._bytecodes
-            return self._trace if self._bytecodes else None
-        if event == "opcode":
-            self.bytecodes += 1
-        return self._trace
 
 
 async def _in_batches(case: Case, counter: T, batch: int = BATCH) -> T:

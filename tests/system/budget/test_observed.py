@@ -22,7 +22,7 @@ from aioinformer.controller import Manager, Request
 from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer
-from tests.system.budget.test_budget import Counter
+from tests.system.budget.counter import Counter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

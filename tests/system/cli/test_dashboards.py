@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from aioinformer.cli.controllers.dashboards import ALERT_RULES, DASHBOARD, alert_rules, dashboard
 from aioinformer.controller import LeaderElection, Manager, Request, Watch
 from aioinformer.models import core_v1
-from tests.system.controller.test_metrics import Scraped
+from tests.support.scraped import Scraped
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer

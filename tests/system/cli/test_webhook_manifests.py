@@ -18,7 +18,7 @@ from aioinformer.controller import LeaderElection, Manager
 from aioinformer.crds import custom_resource
 from aioinformer.models import ObjectMeta, apiextensions_v1, apps_v1, core_v1, rbac_v1
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
-from tests.unit.webhooks.reviews import WIDGETS
+from tests.support.reviews import WIDGETS
 
 
 class Gadget(msgspec.Struct, frozen=True):

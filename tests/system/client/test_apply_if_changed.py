@@ -9,8 +9,8 @@ import pytest
 
 from aioinformer import Client, HttpTransport, SharedIndexInformer, SharedInformerFactory, UsageError
 from aioinformer.client.changes.applied import difference
-from tests.real.rows.test_changes import CHANGES, DEPLOYMENT, MAIN, POD, changed
-from tests.system.client.test_editing import Counting
+from tests.support.deployment_changes import CHANGES, DEPLOYMENT, MAIN, POD, changed
+from tests.system.client.counting import Counting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,37 +30,13 @@ from aioinformer.crds import custom_resource
 from aioinformer.errors import OptionError
 from aioinformer.resources import ObjectReference
 from tests.support.bench import CONFIG_MAPS, WIDGETS, WithUUID, definition
+from tests.system.client.counting import Counting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from aioinformer.testing import ApiServer
-    from aioinformer.transport import HttpRequest, Response
-
-
-class Counting:
-    """A transport that records the requests; `before` is called before each."""
-
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-        self.requests: list[HttpRequest] = []
-        self.before: Callable[[HttpRequest], Any] | None = None
-
-    async def request(self, request: HttpRequest) -> Response:
-        self.requests.append(request)
-        if self.before is not None:
-            self.before(request)
-        return await self._transport.request(request)
-
-    async def close(self) -> None:
-        """The owner closes the transport."""
-
-    @property
-    def methods(self) -> list[str]:
-        return [request.method for request in self.requests]
-
-    def body(self, at: int = -1) -> Any:
-        return json.loads(self.requests[at].body or b"null")
+    from aioinformer.transport import HttpRequest
 
 
 @pytest.fixture

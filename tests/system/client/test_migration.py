@@ -16,7 +16,7 @@ from aioinformer.models import (
     apiextensions_v1,
     core_v1,
 )
-from tests.system.client.test_editing import Counting
+from tests.system.client.counting import Counting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

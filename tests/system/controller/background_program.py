@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer import HttpTransport
 from aioinformer.controller import BackgroundRun, LeaderElection, Manager
-from tests.system.leaderelection.replica import TIMES, Block, stop_at_connection
+from tests.support.stopped_election import TIMES, Block, stop_at_connection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.controller import BackgroundRun, LeaderElection, Manager
-from tests.system.leaderelection.replica import TIMES
+from tests.support.stopped_election import TIMES
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

@@ -16,6 +16,7 @@ from aioinformer.controller.snapshots import Health
 from aioinformer.errors import UsageError
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer
+from tests.support.loopback import get
 from tests.support.rights import grant_paths
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ class Probed:
 
     async def get(self, path: str) -> tuple[int, str]:
         return await get(self.server.port, path)
-
-
-async def get(port: int, path: str) -> tuple[int, str]:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as response:
-        return response.status, await response.text()
 
 
 @pytest.fixture

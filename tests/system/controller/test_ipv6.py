@@ -19,8 +19,8 @@ from aioinformer.controller.health import HealthServer
 from aioinformer.controller.snapshots import Health
 from aioinformer.testing import ApiServer
 from aioinformer.webhooks import WebhookServer
+from tests.support.reviews import WIDGETS, Widget, review, widget
 from tests.support.webhooks import configuration, webhook
-from tests.unit.webhooks.reviews import WIDGETS, Widget, review, widget
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,12 +17,10 @@ from aioinformer.errors import UsageError
 from aioinformer.models import ObjectMeta, core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from tests.support.bench import CLEANUP, WIDGETS, definition
-from tests.system.controller.test_health_server import get
+from tests.support.loopback import get
+from tests.system.controller.processes import line, program
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-
     from aioinformer.errors import DecodeError
     from aioinformer.testing import ApiServer
 
@@ -127,30 +121,6 @@ async def test_several_namespaces_are_watched_one_by_one(api_server: ApiServer) 
         assert await seen.get() == "two"
     paths = {entry.path for entry in api_server.requests if "configmaps" in entry.path}
     assert paths == {f"/api/v1/namespaces/{name}/configmaps" for name in ("one", "two")}
-
-
-@asynccontextmanager
-async def program(mode: str, *arguments: str) -> AsyncIterator[Process]:
-    root = Path(__file__).parents[3]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "tests.system.controller.program", *arguments, mode),
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def line(process: Process) -> str:
-    assert process.stdout is not None
-    return (await process.stdout.readline()).decode().strip()
 
 
 @pytest.mark.behaviour("C-66")

@@ -22,7 +22,7 @@ from aioinformer.listening import Port, listening
 from aioinformer.serving import Answer, WebRequest
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
 from tests.support.loopback import free_port
-from tests.unit.webhooks.reviews import WIDGETS, Widget, review, widget
+from tests.support.reviews import WIDGETS, Widget, review, widget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

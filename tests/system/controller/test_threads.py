@@ -16,7 +16,7 @@ from aioinformer.controller.running import active, threads
 from aioinformer.errors import UsageError
 from aioinformer.leaderelection import leadership
 from aioinformer.models import core_v1
-from tests.system.controller.test_manager_over_http import line, program
+from tests.system.controller.processes import line, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

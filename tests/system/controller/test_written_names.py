@@ -19,8 +19,8 @@ from aioinformer.controller import LeaderElection, Manager, Request, apply_set, 
 from aioinformer.models import core_v1
 from aioinformer.ring import ControllerRing
 from aioinformer.webhooks import WebhookServer
+from tests.support.reviews import WIDGETS, Widget
 from tests.support.webhooks import configuration, webhook
-from tests.unit.webhooks.reviews import WIDGETS, Widget
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from aioinformer.errors import NotFound, Stale
 from aioinformer.harness import Reviewed, review
 from aioinformer.models import apps_v1, core_v1
 from aioinformer.webhooks import AdmissionRequest, Denied
-from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, widget
+from tests.support.reviews import WIDGETS, Spec, Widget, widget
 
 LIMITS = {core_v1.CONFIG_MAPS: [{"metadata": {"name": "limits", "namespace": "shop"}, "data": {"most": "5"}}]}
 

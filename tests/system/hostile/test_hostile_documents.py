@@ -22,7 +22,7 @@ from aioinformer.resources import Discovery
 from aioinformer.transport.list_parser import ListParser
 from tests.support.collection import Response
 from tests.support.conversation import Conversation
-from tests.system.hostile.test_hostile_streams import in_virtual_time
+from tests.support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from aioinformer.transport import HttpRequest

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 import sys
-import time
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector
+from aioinformer import HttpTransport, LeaderElector
 from aioinformer.controller.writes import OwnWrites
 from aioinformer.leaderelection import LeadershipLost
 from aioinformer.resources import ObjectName
 from aioinformer.transport import KubernetesTransport
+from tests.support.stopped_election import TIMES, Block, stop_at_connection
 
 if TYPE_CHECKING:
     from aioinformer import Client
     from aioinformer.leaderelection import Term
     from aioinformer.transport import Transport
 
-TIMES = LeaderElectionOptions(lease_duration=3, renew_deadline=2.0, retry_period=0.5)
 KEY = ObjectName("default", "it")
 
 
@@ -74,38 +73,6 @@ async def lead(transport: Transport, identity: str, folder: Path) -> None:
         await fenced(transport, term)[1].core.v1.configmaps.create(config_map(identity, term, name="taken"))
         (folder / "taken").touch()
         await asyncio.Event().wait()
-
-
-class Block:
-    """Collects tasks, and blocks the event loop when all have arrived, until a file is there."""
-
-    def __init__(self, tasks: int, file: Path) -> None:
-        self._missing = tasks
-        self._file = file
-        self._all = asyncio.Event()
-
-    async def arrive(self) -> None:
-        self._missing -= 1
-        if self._missing > 0:
-            await self._all.wait()
-        elif not self._missing:
-            self._all.set()
-            while not self._file.exists():
-                time.sleep(0.05)  # noqa: ASYNC251 - the fault under test
-
-
-def stop_at_connection(session: aiohttp.ClientSession, block: Block) -> None:
-    """Let each further request of a session that has a connection wait for the others."""
-    connector = session.connector
-    assert connector is not None
-    connect = connector.connect
-
-    async def connect_and_wait(*arguments: Any, **options: Any) -> Any:
-        connection = await connect(*arguments, **options)
-        await block.arrive()
-        return connection
-
-    connector.connect = connect_and_wait  # type: ignore[method-assign]
 
 
 async def late(url: str, identity: str, folder: Path, tls: ssl.SSLContext | bool) -> None:

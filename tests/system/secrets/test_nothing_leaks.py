@@ -42,8 +42,8 @@ from aioinformer.queue import Delta, Deltas, DeltaType
 from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer, Fault
 from aioinformer.transport.auth.kubeconfig import load_context
+from tests.support.hostile_streams import LIST, PAGES, PLACES, STREAM, STREAMS, VALUES, WATCH, run
 from tests.support.shell import Shell
-from tests.system.hostile.test_hostile_streams import LIST, PAGES, PLACES, STREAM, STREAMS, VALUES, WATCH, run
 
 if TYPE_CHECKING:
     from pathlib import Path

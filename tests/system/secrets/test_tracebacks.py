@@ -14,7 +14,6 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,10 +32,10 @@ from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import obtain
 from tests.support.loopback import Server, body, cut, fetch
 from tests.support.socks_server import SocksServer
+from tests.support.tracebacks import texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
+    from pathlib import Path
 
     from aioinformer.client import ResourceClient
 
@@ -421,30 +420,6 @@ SCENARIOS: dict[str, Scenario] = {
     **{f"kubeconfig with {name}": of_user(*row) for name, row in USERS.items()},
     **{f"kubeconfig that is {name}": of_file(text) for name, text in FILES.items()},
 }
-
-
-def texts_of(error: BaseException) -> Iterator[tuple[str, str]]:
-    """Yield texts with their places: messages, arguments and causes of an error, and local variables of frames."""
-    seen: set[int] = set()
-    rest: list[BaseException | None] = [error]
-    while rest:
-        each = rest.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield type(each).__name__, f"{each} {each!r} {each.args!r} {getattr(each, '__notes__', '')}"
-        yield from variables(each.__traceback__)
-        rest += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
-
-
-def variables(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
-    while trace is not None:
-        frame, trace = trace.tb_frame, trace.tb_next
-        file = frame.f_code.co_filename
-        if Path(file).parent == Path(__file__).parent or "/tests/" in file:
-            continue
-        for name, value in frame.f_locals.items():
-            yield f"{file}:{frame.f_lineno} {frame.f_code.co_name}: {name}", f"{value!r}"
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

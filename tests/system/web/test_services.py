@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import aiohttp
 import pytest
-import uvicorn
 from aiohttp import web
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -27,6 +26,7 @@ from aioinformer.web.aiohttp import setup
 from aioinformer.web.fastapi import stream
 from aioinformer.web.starlette import routes
 from tests.support.rights import grant_paths
+from tests.support.web_servers import on_aiohttp, on_uvicorn
 from tests.system.web.fastapi_service import fastapi_app
 
 if TYPE_CHECKING:
@@ -120,31 +120,6 @@ def aiohttp_app(informers: Informers, who: Rbac | None) -> web.Application:
     app.router.add_get("/nodes/{node}", of_node)
     app.router.add_get("/new", read)
     return app
-
-
-@asynccontextmanager
-async def on_uvicorn(app: Any) -> AsyncIterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="on"))
-    config = server.config
-    config.load()
-    server.lifespan = config.lifespan_class(config)
-    await server.startup()
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        await server.shutdown()
-
-
-@asynccontextmanager
-async def on_aiohttp(app: Any) -> AsyncIterator[str]:
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 MAKERS = {

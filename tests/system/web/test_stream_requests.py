@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +25,7 @@ from aioinformer.web import aiohttp as for_aiohttp
 from aioinformer.web import fastapi as for_fastapi
 from aioinformer.web import starlette as for_starlette
 from tests.support.rights import grant, revoke
-from tests.system.web.test_services import on_aiohttp, on_uvicorn
+from tests.support.web_servers import on_aiohttp, on_uvicorn, reading, refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,59 +61,6 @@ async def live(framework: str, client: Any, **options: Any) -> AsyncIterator[str
     async with (on_aiohttp if framework == "aiohttp" else on_uvicorn)(app) as url:
         await informers.informer(core_v1.PODS).wait_for_sync()
         yield f"{url}/live"
-
-
-class Reader:
-    """Reads events of a stream, and keeps what a page would keep."""
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self.response = response
-        self.objects: dict[str, Any] = {}
-        self.cursor = ""
-        self.events: list[str] = []
-
-    async def until(self, *events: str, keys: set[str] | None = None) -> None:
-        """Read until these events have come, and the keys are these."""
-        wanted = list(events)
-        async with asyncio.timeout(20):
-            while wanted or (keys is not None and set(self.objects) != keys):
-                event = await self._event()
-                if event in wanted:
-                    wanted.remove(event)
-
-    async def _event(self) -> str:
-        fields: dict[str, str] = {}
-        while (line := await self.response.content.readline()) not in (b"\n", b""):
-            name, _, value = line.decode().rstrip("\n").partition(": ")
-            fields[name] = value
-        assert fields or line, "the stream has ended"
-        data = json.loads(fields.get("data", "{}"))
-        event = fields.get("event", "")
-        if event == "put":
-            self.objects[data["key"]] = data["object"]
-        elif event == "delete":
-            self.objects.pop(data["key"], None)
-        elif event == "reset":
-            self.objects.clear()
-        self.cursor = fields.get("id", self.cursor)
-        self.events.append(event)
-        return event
-
-
-@asynccontextmanager
-async def reading(url: str, query: str = "", **headers: str) -> AsyncIterator[Reader]:
-    async with aiohttp.ClientSession() as session, session.get(url + query, headers=headers) as response:
-        assert response.status == 200, await response.text()
-        yield Reader(response)
-
-
-async def refusal(url: str, status: int, query: str = "", **headers: str) -> str:
-    async with aiohttp.ClientSession() as session, session.get(url + query, headers=headers) as response:
-        assert response.status == status  # the text of a stream has no end
-        assert response.content_type == "application/problem+json"
-        found = await response.json()
-        assert found["status"] == status
-        return str(found["detail"])
 
 
 each_framework = pytest.mark.parametrize("framework", ["fastapi", "starlette", "aiohttp"])

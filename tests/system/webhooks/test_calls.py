@@ -13,8 +13,8 @@ from aioinformer.errors import Forbidden, Invalid
 from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
 from aioinformer.webhooks import AdmissionRequest, Denied, WebhookServer
+from tests.support.reviews import WIDGETS, Widget
 from tests.support.webhooks import Hooks, configuration, patch, webhook
-from tests.unit.webhooks.reviews import WIDGETS, Widget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,8 +18,8 @@ from aioinformer.controller import LeaderElection, Manager, Request
 from aioinformer.models import core_v1
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
 from aioinformer.webhooks.certificates import Certificates
+from tests.support.reviews import WIDGETS, Widget, review, widget
 from tests.support.webhooks import configuration, webhook
-from tests.unit.webhooks.reviews import WIDGETS, Widget, review, widget
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,6 +19,7 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.frozen import FrozenDict, freeze, freeze_decoded, thaw
 from aioinformer.cache.objects.views import json_of
 from aioinformer.errors import UsageError
+from tests.support.merge_patches import merged
 from tests.support.view_samples import SECRETS, WIDGETS, encoded, pod, widget
 
 if TYPE_CHECKING:
@@ -302,19 +303,6 @@ _JSON = st.recursive(
     max_leaves=12,
 )
 _OBJECTS = st.dictionaries(_TEXTS, _JSON, max_size=4)
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """The algorithm of RFC 7396, as its text has it."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), value)
-    return result
 
 
 @given(_OBJECTS, _OBJECTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,27 +13,7 @@ from aioinformer.cli.output.lines import Columns, JsonFormat, TextFormat
 from aioinformer.cli.output.palette import Palette
 from aioinformer.cli.output.whole_objects import LAST_APPLIED, is_secret, redacted
 from aioinformer.resources.catalog import find
-
-
-@dataclass
-class Metadata:
-    name: str
-    namespace: str | None
-    uid: str
-    resource_version: str
-
-
-@dataclass
-class Thing:
-    metadata: Metadata
-    phase: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "Thing", "status": {"phase": self.phase}}
-
-
-def thing(version: str, phase: str = "", *, name: str = "a", namespace: str | None = "ns", uid: str = "u") -> Thing:
-    return Thing(Metadata(name, namespace, uid, version), phase)
+from tests.unit.cli.things import thing
 
 
 def text_form(**options: Any) -> TextFormat:

@@ -16,7 +16,7 @@ from aioinformer.cli.watch.measurements import LoopLag, max_rss_kib
 from aioinformer.cli.watch.printer import ExitCondition, Printer
 from aioinformer.errors import UsageError
 from tests.support.stalling_loop import stall
-from tests.unit.cli.test_lines import thing
+from tests.unit.cli.things import thing
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ from aioinformer.client import (
 )
 from aioinformer.errors import AlreadyOwned, FormerOwner, UsageError
 from aioinformer.resources import ObjectReference
+from tests.support.merge_patches import merged
 from tests.support.view_samples import POD, pod, widget
-from tests.unit.cache.test_evolve import merged
 
 
 def test_equal_states_have_an_empty_patch() -> None:

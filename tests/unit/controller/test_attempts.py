@@ -22,7 +22,7 @@ from aioinformer.functions import function_name
 from aioinformer.handlers import stalls
 from aioinformer.handlers.run_queue import RunQueue
 from aioinformer.workqueue import Cause
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     STEADY,

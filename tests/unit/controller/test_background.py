@@ -17,7 +17,7 @@ from aioinformer.controller import BackgroundRun, Controller, LeaderElection, Ma
 from aioinformer.controller.running import Restart
 from aioinformer.errors import Stale, UsageError
 from aioinformer.leaderelection import LeadershipLost
-from tests.unit.controller.setting import CONFIG_MAPS, Cluster, Runs, config_map, manager_of, now, server_with, started
+from tests.support.managers import CONFIG_MAPS, Cluster, Runs, config_map, manager_of, now, server_with, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -11,8 +11,7 @@ import pytest
 from aioinformer.controller import Controller, Every, Watch
 from aioinformer.controller.inputs import Source, loops
 from aioinformer.errors import OptionError
-from tests.support.written_collection import PODS
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     Runs,
     Server,
@@ -23,6 +22,7 @@ from tests.unit.controller.setting import (
     pod,
     snapshot_of,
 )
+from tests.support.written_collection import PODS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

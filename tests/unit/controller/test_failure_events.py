@@ -11,8 +11,8 @@ from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Controller, LeaderElection, QueueOptions, Result, RetryAfter, TerminalError, Watch
 from aioinformer.errors import ApiError, UsageError
 from aioinformer.resources import catalog
+from tests.support.managers import CONFIG_MAPS, STEADY, Cluster, manager_of, settled, started
 from tests.support.written_collection import response_of
-from tests.unit.controller.setting import CONFIG_MAPS, STEADY, Cluster, manager_of, settled, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from aioinformer.controller.errors import NothingToDo, StaleCache
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, UsageError
 from aioinformer.leaderelection import LeadershipLost
 from aioinformer.resources import UnknownResource
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     STEADY,

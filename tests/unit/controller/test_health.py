@@ -12,8 +12,8 @@ from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.health import Progress, Pulse, readiness
 from aioinformer.controller.snapshots import Health
 from aioinformer.leaderelection.leadership import Leadership
+from tests.support.managers import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, server_with, started
 from tests.support.stalling_loop import stall
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, server_with, started
 
 
 async def hang(request: Request[Any]) -> None:

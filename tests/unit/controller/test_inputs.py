@@ -12,7 +12,7 @@ from aioinformer import SharedInformerFactory
 from aioinformer.controller import Controller, Every, Manager, Owns, QueueOptions, Request, Watch
 from aioinformer.controller.inputs import Source
 from aioinformer.errors import UsageError
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     Runs,

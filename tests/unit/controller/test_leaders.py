@@ -12,8 +12,7 @@ import pytest
 from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request, TerminalError
 from aioinformer.controller.inputs import Source
 from aioinformer.errors import TransportError, WriteOutcomeUnknown
-from tests.support.unanswered import Unanswered
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     Cluster,
@@ -26,6 +25,7 @@ from tests.unit.controller.setting import (
     snapshot_of,
     started,
 )
+from tests.support.unanswered import Unanswered
 
 if TYPE_CHECKING:
     from aioinformer.transport import HttpRequest

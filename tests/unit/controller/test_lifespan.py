@@ -13,7 +13,7 @@ import pytest
 from aioinformer.controller import Controller, Manager, Request
 from aioinformer.errors import UsageError
 from aioinformer.harness import review
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, config_map, manager_of, now, server_with, started
+from tests.support.managers import CONFIG_MAPS, Runs, config_map, manager_of, now, server_with, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

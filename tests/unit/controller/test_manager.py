@@ -16,7 +16,7 @@ from aioinformer.controller.errors import ControllerFailed
 from aioinformer.controller.inputs import Source
 from aioinformer.controller.running import Restart
 from aioinformer.errors import UsageError
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     Runs,

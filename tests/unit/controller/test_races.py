@@ -19,8 +19,7 @@ from aioinformer.controller.running.attached import Inputs
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.reader import InformerCache
 from aioinformer.workqueue import Cause, RequestQueue
-from tests.support.stalling_loop import stall
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     Cluster,
@@ -36,6 +35,7 @@ from tests.unit.controller.setting import (
     snapshot_of,
     started,
 )
+from tests.support.stalling_loop import stall
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,7 @@ from aioinformer.controller import Controller, LeaderElection, Manager, Request,
 from aioinformer.controller.debug.report import KEYS
 from aioinformer.errors import ApiError, TransportError
 from aioinformer.events import FakeRecorder
-from tests.support.written_collection import response_of
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     STEADY,
@@ -27,6 +26,7 @@ from tests.unit.controller.setting import (
     snapshot_of,
     started,
 )
+from tests.support.written_collection import response_of
 
 if TYPE_CHECKING:
     from aioinformer.transport import HttpRequest

@@ -12,7 +12,7 @@ from aioinformer.controller import Controller, LeaderElection
 from aioinformer.controller.running.standing import LONGEST, PAUSE, Standing
 from aioinformer.errors import ApiError, OptionError, TransportError
 from tests.support.collection import Response
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
     Cluster,

@@ -11,7 +11,7 @@ import pytest
 from aioinformer.controller import Controller, Request, Result, finalizing
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.events import FakeRecorder
-from tests.unit.controller.setting import (
+from tests.support.managers import (
     CONFIG_MAPS,
     Runs,
     Server,

@@ -17,7 +17,7 @@ from aioinformer.factory import MultiNamespaceInformer, ReselectingInformer
 from tests.support.collection import PODS, Collection, cut, line
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
-from tests.unit.informer.test_waiting import waiters_of
+from tests.unit.informer.waiters import waiters_of
 
 pytestmark = pytest.mark.usefixtures("queue")
 

@@ -24,15 +24,12 @@ from tests.support.cluster import Cluster
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled
+from tests.unit.informer.waiters import waiters_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 pytestmark = pytest.mark.usefixtures("queue")
-
-
-def waiters_of(informer: SharedIndexInformer[Any]) -> int:
-    return len(informer._keys._waiters) + len(informer._versions._waiters)
 
 
 def running(pod: Any) -> bool:

@@ -12,8 +12,8 @@ from aioinformer import LeaderElectionOptions
 from aioinformer.ring import RingRefused
 from aioinformer.ring.member import Member, WriteRing
 from aioinformer.ring.table import Entry, Ring, Slot, encode
+from tests.support.ring_bugs import PLANTED, Planted
 from tests.unit.ring.former import Former
-from tests.unit.ring.planted import PLANTED, Planted
 from tests.unit.ring.simulation import BOUND, Version, Violation, World, quiet, run
 
 if TYPE_CHECKING:

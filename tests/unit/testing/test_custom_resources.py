@@ -12,9 +12,9 @@ from aioinformer.testing import ApiServer, StatusError
 from aioinformer.testing.api.statuses import warning_headers
 from aioinformer.testing.schemas.openapi_v3 import custom_documents
 from aioinformer.testing.schemas.structural import default_fields, drop_nulls, schema_causes
-from tests.real.kubectl.objects import WIDGETS as SIZED
-from tests.real.kubectl.objects import widget as sized
 from tests.support.api import DEFINITION, DEFINITIONS, WIDGETS, Api
+from tests.support.sized_widgets import WIDGETS as SIZED
+from tests.support.sized_widgets import widget as sized
 
 
 def widget(name: str, **content: Any) -> dict[str, Any]:

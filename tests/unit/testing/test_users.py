@@ -13,7 +13,7 @@ from aioinformer import HttpTransport, SharedInformerFactory, connect
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.testing import ApiServer
 from aioinformer.transport import HttpRequest
-from tests.real.contract.servers import access_of
+from tests.support.access import access_of
 from tests.support.api import CONFIGMAPS
 from tests.support.loopback import body
 

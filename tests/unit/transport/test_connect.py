@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
-import yaml
-from aiohttp import web
 from kubernetes_asyncio.client import CoreV1Api
 
 from aioinformer import connect
@@ -22,6 +20,7 @@ from aioinformer.errors import UsageError
 from aioinformer.transport import HttpRequest
 from aioinformer.transport.auth import credentials
 from tests.support.loopback import Server, body, certified, fetch
+from tests.unit.transport.kubeconfigs import Kubeconfig, identity
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,20 +30,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     return trustme.CA()
-
-
-async def identity(request: web.BaseRequest) -> web.StreamResponse:
-    """Answer with the identity of the client, in the form of a ConfigMap."""
-    assert request.transport is not None
-    certificate = request.transport.get_extra_info("peercert") or {}
-    names = [value for part in certificate.get("subject", ()) for name, value in part if name == "commonName"]
-    data = {
-        "authorization": request.headers.get("Authorization", ""),
-        "certificate": ",".join(names),
-        "user": request.headers.get("Impersonate-User", ""),
-        "groups": ",".join(request.headers.getall("Impersonate-Group", [])),
-    }
-    return web.json_response({"data": data})
 
 
 @pytest.fixture
@@ -60,26 +45,6 @@ def nothing_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path / "service-account")
-
-
-class Kubeconfig:
-    def __init__(self, path: Path, api: Server, authority: trustme.CA) -> None:
-        self.path = path
-        self.cluster: dict[str, Any] = {
-            "server": api.url,
-            "certificate-authority-data": b64encode(authority.cert_pem.bytes()).decode(),
-        }
-
-    def write(self, **user: Any) -> Path:
-        self.path.parent.mkdir(exist_ok=True, parents=True)
-        content = {
-            "current-context": "here",
-            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "mine"}}],
-            "clusters": [{"name": "c", "cluster": self.cluster}],
-            "users": [{"name": "u", "user": user}],
-        }
-        self.path.write_text(yaml.safe_dump(content))
-        return self.path
 
 
 @pytest.fixture

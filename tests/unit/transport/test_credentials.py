@@ -16,8 +16,8 @@ from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import RenewedCredentials
 from aioinformer.transport.auth.yaml_documents import to_yaml
 from tests.support.loopback import Server, bearer_only, fetch, needs_async_hooks, open_files
-from tests.system.secrets.test_tracebacks import texts_of
-from tests.unit.transport.test_renewal import Clock, Gate, hooked
+from tests.support.tracebacks import texts_of
+from tests.unit.transport.renewals import Clock, Gate, hooked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

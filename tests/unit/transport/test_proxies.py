@@ -18,7 +18,7 @@ from aioinformer.transport.auth.secret import Secret
 from aioinformer.transport.proxies import environment_proxy, proxy_of
 from tests.support.loopback import Server, bearer_only, certified, fetch
 from tests.support.socks_server import SocksServer
-from tests.unit.transport.test_connect import Kubeconfig, identity
+from tests.unit.transport.kubeconfigs import Kubeconfig, identity
 
 if TYPE_CHECKING:
     from pathlib import Path

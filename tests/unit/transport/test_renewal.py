@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from aiohttp import web
-from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
-from aioinformer.transport import Credential, HttpRequest, KubernetesTransport
+from aioinformer.transport import Credential, HttpRequest
 from aioinformer.transport.auth.tokens import RenewedCredentials
 from tests.support.loopback import Server, body, fetch, needs_async_hooks
+from tests.unit.transport.renewals import Clock, Gate, hooked
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.time = 1000.0
-
-    def __call__(self) -> float:
-        return self.time
+    from kubernetes_asyncio.client import Configuration
 
 
 class Source(RenewedCredentials):
@@ -49,17 +39,6 @@ class Source(RenewedCredentials):
             raise TransportError("the source is broken")
         number = self.asked if self.last is None else min(self.asked, self.last)
         return Credential(authorization=f"Bearer token-{number}"), self.clock() + self.life
-
-
-class Gate:
-    """Accepts requests with the right token."""
-
-    def __init__(self, token: str) -> None:
-        self.token = token
-
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        granted = request.headers.get("Authorization") == f"Bearer {self.token}"
-        return web.Response(text=request.headers.get("Authorization", ""), status=200 if granted else 401)
 
 
 @pytest.fixture
@@ -220,15 +199,6 @@ async def test_request_refused_twice_is_not_sent_again(clock: Clock, server: Ser
         response = await transport.request(HttpRequest("/"))
         assert (response.status, await body(response)) == (401, b"Bearer token-2")
     assert len(server.requests) == 2
-
-
-@asynccontextmanager
-async def hooked(server: Server, hook: Any) -> AsyncIterator[KubernetesTransport]:
-    """A transport of an ApiClient with a `refresh_api_key_hook`."""
-    configuration = Configuration(host=server.url, api_key={"BearerToken": "unset"})
-    configuration.refresh_api_key_hook = hook
-    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
-        yield transport
 
 
 @needs_async_hooks

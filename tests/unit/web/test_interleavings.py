@@ -15,8 +15,8 @@ from aioinformer.streams import hub
 from aioinformer.web import Opened, StreamCore, opened
 from tests.support.collection import Collection
 from tests.support.virtual_time import VirtualTimeLoop, settled
+from tests.unit.web.service import Rights, Service, asked
 from tests.unit.web.sse import Client
-from tests.unit.web.test_streams import Rights, Service, asked
 
 NAMESPACES = ("a", "b")
 NAMES = ("x", "y", "z")

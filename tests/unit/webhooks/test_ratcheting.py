@@ -12,8 +12,8 @@ from aioinformer.controller import Manager
 from aioinformer.crds import custom_resource
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec needs it
 from aioinformer.webhooks import AdmissionRequest  # noqa: TC001 - as above
-from tests.unit.controller.setting import Server
-from tests.unit.webhooks.reviews import response, review, widget
+from tests.support.managers import Server
+from tests.support.reviews import response, review, widget
 
 Small = Annotated[int, msgspec.Meta(le=10)]
 PATHS = {purpose: f"/{purpose}/widgets.example.com" for purpose in ("validate", "default")}

@@ -18,8 +18,8 @@ from aioinformer.models import apps_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.serving import WebRequest
 from aioinformer.webhooks import AdmissionRequest, Denied
-from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
-from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
+from tests.support.managers import CONFIG_MAPS, Server, config_map
+from tests.support.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
 
 
 class Required(msgspec.Struct):
