@@ -37,9 +37,9 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.handlers.notifications import AddNotification, DeleteNotification, UpdateNotification
 from aioinformer.metrics import InformerName
+from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.queue import Delta, Deltas, DeltaType
-from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer, Fault
 from aioinformer.transport.auth.kubeconfig import load_context
 from tests.support.hostile_streams import LIST, PAGES, PLACES, STREAM, STREAMS, VALUES, WATCH, run
@@ -122,8 +122,7 @@ FAULT_PARAMETERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("storage", [Storage.BYTES, Storage.DICT])
 async def test_faults_do_not_reveal_secrets(storage: StorageTier) -> None:
-    resource = find("", "v1", "secrets")
-    assert resource is not None
+    resource: Resource[Any] = core_v1.SECRETS
     registry = CollectorRegistry()
     said: list[str] = []
     with everything_logged() as log, InformerName("shop") as name:
@@ -215,8 +214,7 @@ async def test_text_of_a_secret_hides_its_data(storage: StorageTier) -> None:
 
 
 async def test_failing_callback_is_reported_by_exception_type() -> None:
-    resource = find("", "v1", "secrets")
-    assert resource is not None
+    resource: Resource[Any] = core_v1.SECRETS
 
     def refuse(obj: Any) -> Any:
         raise ValueError(f"what am I to do with {obj.to_dict()}?")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -12,18 +11,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from aioinformer import RateLimitingQueue
 from aioinformer.errors import UsageError
 from aioinformer.metrics import InformerName
+from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.resources.catalog import find
 from aioinformer.workqueue import DelayingQueue, WorkQueue
-
-if TYPE_CHECKING:
-    from aioinformer import Resource
-
-
-def resource(plural: str) -> Resource[Any]:
-    found = find("", "v1", plural)
-    assert found is not None
-    return found
 
 
 @pytest.mark.conformance("MET-05")
@@ -42,14 +32,14 @@ def test_released_name_can_be_used_again() -> None:
         first.release()  # does not release the second
         with pytest.raises(UsageError, match="in use"):
             InformerName("shop")
-        assert second.with_resource(resource("pods")).reserved
+        assert second.with_resource(core_v1.PODS).reserved
 
 
 @pytest.mark.conformance("MET-06")
 def test_first_identity_of_name_and_resource_is_reserved(caplog: pytest.LogCaptureFixture) -> None:
     with InformerName("shop") as shop, InformerName("office") as office:
-        identities = [name.with_resource(resource("pods")) for name in (shop, shop, office)]
-        identities.append(shop.with_resource(resource("nodes")))
+        identities = [name.with_resource(core_v1.PODS) for name in (shop, shop, office)]
+        identities.append(shop.with_resource(core_v1.NODES))
         assert [identity.reserved for identity in identities] == [True, False, True, True]
         assert "v1/pods of shop has no metrics" in caplog.text
 
@@ -57,18 +47,18 @@ def test_first_identity_of_name_and_resource_is_reserved(caplog: pytest.LogCaptu
 @pytest.mark.conformance("MET-07")
 def test_release_of_a_name_releases_its_identities() -> None:
     shop = InformerName("shop")
-    pods = shop.with_resource(resource("pods"))
+    pods = shop.with_resource(core_v1.PODS)
     shop.release()
     assert not pods.reserved
-    assert not shop.with_resource(resource("nodes")).reserved
+    assert not shop.with_resource(core_v1.NODES).reserved
 
 
 @pytest.mark.conformance("MET-07")
 def test_released_identity_can_be_reserved_again() -> None:
     with InformerName("shop") as shop:
-        first = shop.with_resource(resource("pods"))
+        first = shop.with_resource(core_v1.PODS)
         first.release()
-        second = shop.with_resource(resource("pods"))
+        second = shop.with_resource(core_v1.PODS)
         first.release()
         assert (first.reserved, second.reserved) == (False, True)
 

@@ -9,16 +9,18 @@ import pickle
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import aioinformer
+from aioinformer import Resource
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import AioinformerError, DecodeError, NotFound, OptionError, TransportError, api_error
 from aioinformer.logs import get_logger, visible, visible_json
+from aioinformer.models import core_v1
 from aioinformer.reflector import InformerState, Phase
-from aioinformer.resources.catalog import find
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,7 @@ def test_repr_of_objects_is_visible() -> None:
     record = decode_record(
         json.dumps({"metadata": {"name": EVIL, "namespace": EVIL, "resourceVersion": EVIL}}).encode()
     )
-    resource = find("", "v1", "configmaps")
-    assert resource is not None
+    resource: Resource[Any] = core_v1.CONFIG_MAPS
     view = view_class(resource)(record)
     for text in (repr(record), repr(view), repr(view.metadata)):
         assert text.isprintable()
@@ -172,3 +173,8 @@ def test_all_loggers_of_the_package_escape() -> None:
         if "logging.getLogger(" in path.read_text() and path.name not in ("logs.py", "stderr_log.py")
     ]
     assert plain == [], "use aioinformer.logs.get_logger"
+
+
+def test_server_message_cannot_control_a_terminal() -> None:
+    error = api_error(500, {"reason": "\x1b]0;owned\x07", "message": "\x1b[2J\rall is well\n\u202eevil"})
+    assert str(error).isprintable()

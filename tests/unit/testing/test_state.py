@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from aioinformer import UsageError
+from aioinformer import UsageError, connect
 from aioinformer.testing import ApiServer
 from aioinformer.transport.auth.yaml_documents import documents, load_yaml
 from tests.support.api import CONFIGMAPS, DEFINITION
@@ -205,3 +205,13 @@ def test_ordinary_aliases_and_merges_are_resolved() -> None:
     assert len(load_yaml(many)["b"]) == 10_000
     found = documents("a: &a 1\n---\nb: &a 2\nc: *a\n")
     assert [each.value for each in found] == [{"a": 1}, {"b": 2, "c": 2}]
+
+
+async def test_kubeconfig_of_the_test_server_is_private(tmp_path: Path) -> None:
+    token = "hunter2"
+    async with ApiServer(tokens={token: "somebody"}) as server:
+        path = server.kubeconfig(tmp_path / "kubeconfig")
+        assert path.stat().st_mode & 0o077 == 0
+        connection = await connect(kubeconfig=path)
+        assert token not in repr(connection)
+        await connection.aclose()

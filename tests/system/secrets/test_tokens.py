@@ -10,17 +10,15 @@ import pytest
 import trustme
 from aiohttp import web
 
-from aioinformer import HttpTransport, connect
-from aioinformer.errors import TransportError, api_error
-from aioinformer.testing import ApiServer
+from aioinformer import HttpTransport
+from aioinformer.errors import TransportError
 from aioinformer.transport import TLS, HttpRequest
 from tests.support.loopback import Server, Stalled, body, fetch
+from tests.unit.testing.test_state import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-TOKEN = "hunter2"
 
 
 @pytest.fixture
@@ -83,17 +81,3 @@ async def test_rotated_token_is_used_by_new_requests_only(servers: tuple[Server,
         assert not stalled.gone.is_set()
         stalled.go_on.set()
         assert await body(watch) == b"first"
-
-
-async def test_server_message_cannot_control_a_terminal() -> None:
-    error = api_error(500, {"reason": "\x1b]0;owned\x07", "message": "\x1b[2J\rall is well\n\u202eevil"})
-    assert str(error).isprintable()
-
-
-async def test_kubeconfig_of_the_test_server_is_private(tmp_path: Path) -> None:
-    async with ApiServer(tokens={TOKEN: "somebody"}) as server:
-        path = server.kubeconfig(tmp_path / "kubeconfig")
-        assert path.stat().st_mode & 0o077 == 0
-        connection = await connect(kubeconfig=path)
-        assert TOKEN not in repr(connection)
-        await connection.aclose()

@@ -1,4 +1,4 @@
-"""What is built on a store: MutationDetector, ExpirationStore and UndeltaStore."""
+"""MutationDetector: which changes of cached objects it reports, and when."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer import DeletedFinalStateUnknown, Indexer, SharedIndexInformer
-from aioinformer.cache import ExpirationStore, MutationDetector, TTLPolicy, UndeltaStore
-from aioinformer.cache.expiration_store import TimestampedEntry
+from aioinformer import Indexer, SharedIndexInformer
+from aioinformer.cache import MutationDetector
 from aioinformer.cache.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated
 from aioinformer.errors import UsageError
 from tests.support.collection import Collection
-
-# MutationDetector.
 
 
 def labelled(name: str) -> dict[str, Any]:
@@ -132,109 +129,3 @@ async def test_disabled_detector_does_nothing() -> None:
 def test_invalid_period_is_refused() -> None:
     with pytest.raises(UsageError, match="period=0"):
         MutationDetector(stored(), period=0)
-
-
-# ExpirationStore.
-
-
-def valued(name: str, value: int = 0) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "value": value}
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def expiring(clock: Clock) -> ExpirationStore[Any]:
-    return ExpirationStore(TTLPolicy(10), clock=clock)
-
-
-@pytest.mark.conformance("EXP-01")
-@pytest.mark.parametrize(
-    ("ttl", "age", "expired"), [(10, 10, False), (10, 10.1, True), (10, 0, False), (0, 1e9, False), (-1, 1e9, False)]
-)
-def test_entry_expires_after_its_time_to_live(ttl: float, age: float, expired: bool) -> None:
-    assert TTLPolicy(ttl).is_expired(TimestampedEntry("a", 100), 100 + age) is expired
-
-
-@pytest.mark.conformance("EXP-01")
-def test_read_drops_an_expired_entry(expiring: ExpirationStore[Any], clock: Clock) -> None:
-    expiring.add(valued("a"))
-    expiring.add(valued("b"))
-    clock.now += 11
-    assert expiring.list_keys() == ["a", "b"]
-    assert expiring.get(valued("a")) is None
-    assert expiring.list_keys() == ["b"]
-    assert expiring.get_by_key("b") is None
-    assert len(expiring) == 0
-
-
-@pytest.mark.conformance("EXP-01")
-def test_list_drops_expired_entries(expiring: ExpirationStore[Any], clock: Clock) -> None:
-    expiring.replace([valued("old"), valued("gone")])
-    clock.now += 6
-    expiring.add(valued("young"))
-    expiring.delete(DeletedFinalStateUnknown("gone", None))
-    clock.now += 6
-    assert expiring.list() == [valued("young")]
-    assert expiring.list_keys() == ["young"]
-
-
-@pytest.mark.conformance("EXP-01")
-@pytest.mark.parametrize("method", ["add", "update"])
-def test_write_renews_an_entry(expiring: ExpirationStore[Any], clock: Clock, method: str) -> None:
-    expiring.add(valued("a", 1))
-    clock.now += 8
-    getattr(expiring, method)(valued("a", 2))
-    clock.now += 8
-    assert expiring.get_by_key("a") == valued("a", 2)
-    clock.now += 3
-    assert expiring.get_by_key("a") is None
-
-
-@pytest.mark.conformance("EXP-01")
-def test_replace_renews_all_entries(expiring: ExpirationStore[Any], clock: Clock) -> None:
-    expiring.add(valued("a"))
-    expiring.add(valued("b"))
-    clock.now += 9
-    expiring.replace([valued("b")], "7")
-    expiring.resync()
-    clock.now += 9
-    assert expiring.list() == [valued("b")]
-
-
-# UndeltaStore.
-
-
-@pytest.mark.conformance("UND-01")
-def test_each_write_pushes_all_objects_once() -> None:
-    pushed: list[list[Any]] = []
-    store: UndeltaStore[Any] = UndeltaStore(pushed.append)
-    store.add(valued("a", 1))
-    store.update(valued("a", 2))
-    store.add(valued("b", 3))
-    store.delete(valued("a"))
-    store.replace([valued("c", 4)])
-    assert [[each["value"] for each in objects] for objects in pushed] == [[1], [2], [2, 3], [3], [4]]
-
-
-@pytest.mark.conformance("UND-01")
-def test_reads_push_nothing() -> None:
-    pushed: list[list[Any]] = []
-    store: UndeltaStore[Any] = UndeltaStore(pushed.append, indexers={"value": lambda each: [str(each["value"])]})
-    store.add(valued("a", 1))
-    del pushed[:]
-    store.list()
-    store.list_keys()
-    store.get(valued("a"))
-    store.by_index("value", "1")
-    assert pushed == []
