@@ -16,9 +16,9 @@ import msgspec
 import pods
 from harness import Question, Requirement, run
 
-from aioinformer import to_json
+from aioinformer import Resource, to_json
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +32,7 @@ _TYPE = b'{"kind":"Pod","apiVersion":"v1",'
 
 def views(*, watched: bool) -> list[Any]:
     """Return pods as a lister returns them."""
-    resource = find("", "v1", "pods")
-    assert resource is not None
+    resource: Resource[Any] = core_v1.PODS
     objects: ObjectType[Any] = ObjectType(resource)
     texts = [pods.encoded(number, number) for number in range(_PODS)]
     if watched:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.reflector import ListOptions
-from aioinformer.resources.catalog import find
+from aioinformer.resources import BUILTIN_RESOURCES
 from tests.support.collection import Collection, Response
 
 if TYPE_CHECKING:
@@ -50,6 +50,5 @@ class Cluster:
 def built_in(gvr: str) -> Resource[Any]:
     """Return a resource by its name, such as "apps/v1/deployments" or "v1/pods"."""
     *group, version, plural = gvr.split("/")
-    resource = find(group[0] if group else "", version, plural)
-    assert resource is not None, gvr
-    return resource
+    name = ("".join(group), version, plural)
+    return next(each for each in BUILTIN_RESOURCES if (each.group, each.version, each.plural) == name)

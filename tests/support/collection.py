@@ -10,7 +10,7 @@ from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import TransportError
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from aioinformer import Resource
     from aioinformer.reflector import ListOptions
 
-_PODS = find("", "v1", "pods")
-assert _PODS is not None
-PODS: Resource[Any] = _PODS
+PODS: Resource[Any] = core_v1.PODS
 
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 

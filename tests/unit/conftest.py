@@ -14,22 +14,24 @@ import pytest
 from msgspec.structs import replace
 
 from aioinformer import RunOptions, SharedIndexInformer, concurrency
-from aioinformer.informer.options import QueueKind
+from tests.support.queues import QUEUES
 from tests.support.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator, Mapping
 
+    from aioinformer.informer import QueueName
+
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"virtual time": VirtualTimeLoop}
 
 
-@pytest.fixture(params=list(QueueKind))
-def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueueKind:
+@pytest.fixture(params=QUEUES)
+def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueueName:
     """Run a test with each queue, if its guarantees do not depend on the queue."""
-    kind: QueueKind = request.param
+    kind: QueueName = request.param
     make: Any = SharedIndexInformer.__init__
 
     def with_queue(self: Any, *arguments: Any, options: Any = None, **more: Any) -> None:

@@ -25,7 +25,7 @@ import yaml
 
 from aioinformer import Condition, HttpTransport, Resource, SharedIndexInformer
 from aioinformer.controller import Controller, Manager, apply_set, finalizing, set_status
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
 from tests.support.managers import CONFIG_MAPS, manager_of, server_with
 from tests.support.stream import Stream, added, modified
@@ -64,8 +64,7 @@ async def _in_batches(case: Case, counter: T, batch: int = BATCH) -> T:
 
     async def silent(old: Any, new: Any) -> None: ...
 
-    pods = find("", "v1", "pods")
-    assert pods is not None
+    pods: Resource[Any] = core_v1.PODS
     stream = Stream(pods)
     options = dict(case)
     handlers = options.pop("handlers", 1)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
+from aioinformer import HttpTransport, ListWatch, Resource, RunOptions, SharedIndexInformer
 from aioinformer.backoff import BackoffOptions
+from aioinformer.models import core_v1
 from aioinformer.reflector import Phase
-from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer
 from tests.support.witness import Witness, truth
 
@@ -53,8 +53,7 @@ class WatchedServer:
     def __init__(
         self, server: ApiServer, transport: HttpTransport, random: Random, options: RunOptions, queue: QueueName
     ) -> None:
-        resource = find("", "v1", "configmaps")
-        assert resource is not None
+        resource: Resource[Any] = core_v1.CONFIG_MAPS
         self.server = server
         self.informer: SharedIndexInformer[Any] = SharedIndexInformer(
             ListWatch(transport, resource), options=replace(options, queue=queue)

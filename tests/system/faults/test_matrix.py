@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import fault_matrix
 import pytest
 
-from aioinformer.informer.options import QueueKind
 from aioinformer.reflector import Phase
+from tests.support.queues import QUEUES
 from tests.system.faults import controllers
 from tests.system.faults.matrix import LASTS, ROWS, measure, watched_server
 
@@ -58,7 +58,7 @@ _ONLY_STREAMS = ("refuse_send_initial_events", "ignore_send_initial_events")
 async def test_fault_from_the_start_is_survived(row: Row, streaming: bool) -> None:
     if row.fault in _ONLY_STREAMS or row.fault == "half_page":
         streaming = row.fault != "half_page"
-    queue = QueueKind.DELTA if streaming else QueueKind.IN_ORDER
+    queue = "delta" if streaming else "in_order"
     params = {**row.params, **_LIMITS.get(row.fault, {"times": 2})}
     async with watched_server(Random(row.title), queue=queue, streaming_list=streaming) as watched:
         async with watched.server.fault(row.fault, **params) as fault, watched.informer:
@@ -69,7 +69,7 @@ async def test_fault_from_the_start_is_survived(row: Row, streaming: bool) -> No
 
 
 @pytest.mark.conformance("ARC-02", "ARC-03", "ARC-07", "CTL-13")
-@pytest.mark.parametrize("queue", list(QueueKind))
+@pytest.mark.parametrize("queue", QUEUES)
 @pytest.mark.parametrize(("name", "params"), [("outage", {"duration": 0.3}), ("restart", {"downtime": 0.3})])
 async def test_changes_missed_in_an_outage_are_delivered_once(
     name: str, params: dict[str, Any], queue: QueueName
@@ -89,7 +89,7 @@ async def test_changes_missed_in_an_outage_are_delivered_once(
         assert {key: watched.witness.deletions[key] for key in gone} == dict.fromkeys(gone, 1)
 
 
-@pytest.mark.parametrize("queue", list(QueueKind))
+@pytest.mark.parametrize("queue", QUEUES)
 async def test_restored_server_replaces_the_cache(queue: QueueName) -> None:
     async with watched_server(Random("restore"), queue=queue, idle_timeout=0.3) as watched, watched.informer:
         await watched.catch_up()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
-from aioinformer.resources.catalog import find
+from aioinformer import HttpTransport, ListWatch, Resource, RunOptions, SharedIndexInformer
+from aioinformer.models import core_v1
 from aioinformer.testing import FAULTS, ApiServer
 
 if TYPE_CHECKING:
@@ -143,8 +143,7 @@ _HARMLESS = {
 
 async def failed_requests(name: str, params: dict[str, Any], *, synced: bool) -> list[tuple[float, str]]:
     """Return an informer's failing requests in the first 2 s of a fault, from its start or after its sync."""
-    resource = find("", "v1", "configmaps")
-    assert resource is not None
+    resource: Resource[Any] = core_v1.CONFIG_MAPS
     async with ApiServer(bookmark_interval=0.5) as server, HttpTransport(server.url) as transport:
         for number in range(20):
             server.create("configmaps", {"metadata": {"name": f"c{number}"}})

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiohttp
 import pytest
 
-from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
+from aioinformer import HttpTransport, ListWatch, Resource, RunOptions, SharedIndexInformer
 from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import AioinformerError, TransportError
+from aioinformer.models import core_v1
 from aioinformer.reflector import InformerState, Phase
 from aioinformer.reflector import response_reader as responses
-from aioinformer.resources.catalog import find
 from aioinformer.transport import HttpRequest
 
 if TYPE_CHECKING:
@@ -217,8 +217,7 @@ def nothing_left_to_asyncio_to_report(caplog: pytest.LogCaptureFixture) -> Itera
 
 async def followed(script: Script) -> tuple[list[Exception], int]:
     """Return the errors of an informer with these responses, and its number of requests until it watched."""
-    resource = find("", "v1", "configmaps")
-    assert resource is not None
+    resource: Resource[Any] = core_v1.CONFIG_MAPS
     errors: list[Exception] = []
     async with (
         raw_server(script) as server,
@@ -305,7 +304,7 @@ async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pyt
         if state.phase is Phase.WATCHING:
             watching.set()
 
-    resource: Any = find("", "v1", "configmaps")
+    resource: Any = core_v1.CONFIG_MAPS
     async with asyncio.timeout(20), await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with HttpTransport(f"http://127.0.0.1:{port}", header_timeout=0.2) as transport:

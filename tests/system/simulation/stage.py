@@ -11,7 +11,7 @@ import msgspec
 
 from aioinformer import ListWatch, SharedIndexInformer
 from aioinformer.errors import DecodeError, InformerStopped
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 from tests.system.simulation.collection import MOST_VERSIONS_A_WRITE, Collection, app_of, key_of, refused, serial_of
 from tests.system.simulation.history import ABSENT
 from tests.system.simulation.model_server import ModelServer
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from tests.system.simulation.scenario import Action, Fault, Scenario
     from tests.system.simulation.world import Story
 
-_PODS = find("", "v1", "pods")
-assert _PODS is not None
-PODS: Resource[Any] = _PODS
+PODS: Resource[Any] = core_v1.PODS
 
 #: Seconds without writes after a restore, at least.
 _AFTER_RESTORE = 2.0

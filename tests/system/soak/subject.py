@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from aioinformer import ListWatch, RunOptions, SharedIndexInformer, connect, meta_namespace_key_func
+from aioinformer import ListWatch, Resource, RunOptions, SharedIndexInformer, connect, meta_namespace_key_func
 from aioinformer.backoff import BackoffOptions
 from aioinformer.handlers import ThreadedHandler
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 from tests.support.witness import Witness, incarnation
 
 if TYPE_CHECKING:
@@ -209,8 +209,7 @@ class Subject:
         return different + [f"{name}: the notifications" for name, witness in witnesses if witness.present != there]
 
     def _informer(self, name: str, **options: Any) -> SharedIndexInformer[Any]:
-        resource = find("", "v1", "configmaps")
-        assert resource is not None
+        resource: Resource[Any] = core_v1.CONFIG_MAPS
         source = ListWatch(self._connection.transport, resource, NAMESPACE)
         return SharedIndexInformer(source, name=f"soak: {name}", **options)
 

@@ -12,7 +12,7 @@ from aioinformer.cli.output.changes import describe_changes
 from aioinformer.cli.output.lines import Columns, JsonFormat, TextFormat
 from aioinformer.cli.output.palette import Palette
 from aioinformer.cli.output.whole_objects import LAST_APPLIED, is_secret, redacted
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 from tests.unit.cli.things import thing
 
 
@@ -162,9 +162,9 @@ def test_secret_without_kind_is_known_by_its_resource() -> None:
     without = {name: value for name, value in SECRET.items() if name != "kind"}
     assert b"hunter2" in redacted(encoded(without), secret=False)
     assert b"hunter2" not in redacted(encoded(without), secret=True)
-    assert is_secret(find("", "v1", "secrets"))
+    assert is_secret(core_v1.SECRETS)
     assert is_secret(Resource("example.com", "v1", "vaults", "Secret"))
-    assert not is_secret(find("", "v1", "configmaps"))
+    assert not is_secret(core_v1.CONFIG_MAPS)
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.informer.options import QueueKind
+    from aioinformer.informer import QueueName
 
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
-async def test_withdrawn_resource_is_deleted_and_not_requested(queue: QueueKind) -> None:
+async def test_withdrawn_resource_is_deleted_and_not_requested(queue: QueueName) -> None:
     pods = Collection("a", "b")
     informer = DynamicInformer(pods, options=RunOptions(queue=queue))
     recorder = Recorder()
@@ -46,7 +46,7 @@ async def test_withdrawn_resource_is_deleted_and_not_requested(queue: QueueKind)
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
 @pytest.mark.parametrize("turns", range(0, 30, 3))
-async def test_resource_served_again_is_listed(queue: QueueKind, turns: int) -> None:
+async def test_resource_served_again_is_listed(queue: QueueName, turns: int) -> None:
     pods = Collection("a", "b")
     informer = DynamicInformer(pods, options=RunOptions(queue=queue))
     recorder = Recorder()
@@ -74,7 +74,7 @@ async def test_resource_served_again_is_listed(queue: QueueKind, turns: int) -> 
 @pytest.mark.usefixtures("fine_slices")
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
 @pytest.mark.parametrize("turns", range(0, 260, 5))
-async def test_changes_in_flight_at_withdrawal_are_dropped(queue: QueueKind, turns: int) -> None:
+async def test_changes_in_flight_at_withdrawal_are_dropped(queue: QueueName, turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(60)))
     informer = DynamicInformer(pods, options=RunOptions(queue=queue))
     recorder = Recorder()
@@ -121,7 +121,7 @@ def names(informer: ReselectingInformer[Any]) -> list[str]:
 
 @pytest.mark.conformance("WEAK-30")
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
-async def test_only_differences_of_selections_are_delivered(queue: QueueKind) -> None:
+async def test_only_differences_of_selections_are_delivered(queue: QueueName) -> None:
     first, second = selections()
     recorder = Recorder()
     informer = ReselectingInformer(first, options=RunOptions(queue=queue))

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from aioinformer import ListWatch, RunOptions
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory import MultiNamespaceInformer
-from aioinformer.informer.options import QueueKind
 from aioinformer.reflector import Phase
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import PODS, Collection, Response
+from tests.support.queues import QUEUES
 from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aioinformer import SharedIndexInformer
+    from aioinformer.informer import QueueName
 
 
 #: Yield to the loop as often as possible.
@@ -32,7 +33,7 @@ PLAIN = RunOptions()
 class Namespaces(dict[str, Collection]):
     """A collection of pods for each namespace, and informers of them with a recorder."""
 
-    def __init__(self, queue: QueueKind = QueueKind.DELTA) -> None:
+    def __init__(self, queue: QueueName = "delta") -> None:
         super().__init__()
         self.queue = queue
         self.recorder = Recorder()
@@ -66,7 +67,7 @@ class Namespaces(dict[str, Collection]):
             yield informer
 
 
-@pytest.fixture(params=list(QueueKind))
+@pytest.fixture(params=QUEUES)
 def server(request: pytest.FixtureRequest) -> Namespaces:
     return Namespaces(request.param)
 
@@ -194,7 +195,7 @@ async def test_relist_of_one_namespace_keeps_the_others(server: Namespaces) -> N
 
 @pytest.mark.usefixtures("fine_slices")
 async def test_in_order_relist_is_visible_at_once_beside_others() -> None:
-    server = Namespaces(QueueKind.IN_ORDER).having(one=" ".join(f"p{number}" for number in range(200)), two="c")
+    server = Namespaces("in_order").having(one=" ".join(f"p{number}" for number in range(200)), two="c")
     informer = server.informer("one", "two")
     async with informer:
         await informer.wait_for_sync()

@@ -16,14 +16,16 @@ from aioinformer import LeaderElector, Resource, RunOptions, SharedIndexInformer
 from aioinformer.cache import NAMESPACE_INDEX
 from aioinformer.errors import NotFound, UsageError
 from aioinformer.events import CoreEventSink, EventBroadcaster, FakeRecorder, discover_event_sink
-from aioinformer.informer.options import QueueKind
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection, line
+from tests.support.queues import QUEUES
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+    from aioinformer.informer import QueueName
 
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -48,8 +50,8 @@ async def test_objects_are_cached_by_namespace_and_name() -> None:
 
 
 @pytest.mark.conformance("CTL-12")
-@pytest.mark.parametrize("queue", list(QueueKind))
-async def test_cache_content_decides_between_add_and_update(queue: QueueKind) -> None:
+@pytest.mark.parametrize("queue", QUEUES)
+async def test_cache_content_decides_between_add_and_update(queue: QueueName) -> None:
     async with informer_of("a", options=RunOptions(queue=queue)) as (pods, _, received):
         for kind, name, version in ("MODIFIED", "b", 7), ("ADDED", "a", 8), ("ADDED", "b", 9):
             metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version)}

@@ -14,11 +14,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from aioinformer import DynamicInformers, ListWatch, RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.factory import MultiNamespaceInformer
-from aioinformer.informer.options import QueueKind
 from aioinformer.metrics import InformerName, InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, line
+from tests.support.queues import QUEUES
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
@@ -54,9 +54,9 @@ def names(registry: CollectorRegistry) -> set[str]:
 
 
 @pytest.mark.conformance("MET-02", "MET-04", "WEAK-04")
-@pytest.mark.parametrize("queue", QueueKind)
+@pytest.mark.parametrize("queue", QUEUES)
 async def test_scrape_has_informer_metrics_with_names_of_client_go(
-    measured: dict[str, Any], registry: CollectorRegistry, queue: QueueKind
+    measured: dict[str, Any], registry: CollectorRegistry, queue: QueueName
 ) -> None:
     async def slow(obj: Any) -> None:
         await asyncio.sleep(1000)
@@ -115,8 +115,8 @@ async def test_informer_without_reserved_name_has_no_metrics(
 
 
 @pytest.mark.conformance("MET-02")
-@pytest.mark.parametrize("queue", QueueKind)
-async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueKind) -> None:
+@pytest.mark.parametrize("queue", QUEUES)
+async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueName) -> None:
     pods = Collection("a")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(
         pods, options=RunOptions(queue=queue), identifier=shop.with_resource(PODS)
@@ -135,7 +135,7 @@ async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueKind
             for name in "bcd":
                 pods.put(name)
         await settled()
-        waiting = [3, 2, 1] if queue is QueueKind.IN_ORDER else [2, 1, 0]  # the version waits, too
+        waiting = [3, 2, 1] if queue == "in_order" else [2, 1, 0]  # the version waits, too
         assert queued == waiting
         assert informer.statistics().queued == 0
 

@@ -14,8 +14,8 @@ from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.cache.objects.compression import SAMPLES, PackedRecord
 from aioinformer.cache.objects.record import labels_of
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer.options import QueueKind
 from tests.support.collection import Collection
+from tests.support.queues import QUEUES
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
@@ -130,9 +130,9 @@ async def test_delete_of_a_refused_object_has_the_last_cached_state(at_once: boo
     assert received == ["add! a 1", "tombstone a 1"]
 
 
-@pytest.mark.parametrize("queue", QueueKind)
+@pytest.mark.parametrize("queue", QUEUES)
 @pytest.mark.parametrize("nameless", [{}, {"metadata": {"namespace": "default"}}, {"metadata": {"name": 5}}])
-async def test_list_with_an_unnamed_item_removes_nothing(queue: QueueKind, nameless: dict[str, Any]) -> None:
+async def test_list_with_an_unnamed_item_removes_nothing(queue: QueueName, nameless: dict[str, Any]) -> None:
     async with informer_of("a", "b", options=RunOptions(queue=queue)) as (pods, informer, received):
         del pods.objects["default/b"]
         pods.objects["?"] = nameless

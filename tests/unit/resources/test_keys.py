@@ -14,6 +14,7 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import KeyFuncError, UsageError
+from aioinformer.models import core_v1
 from aioinformer.queue import Delta, Deltas, DeltaType
 from aioinformer.resources import (
     ExplicitKey,
@@ -27,7 +28,6 @@ from aioinformer.resources import (
     object_name,
     split_meta_namespace_key,
 )
-from aioinformer.resources.catalog import find
 from aioinformer.resources.versions import covers, is_older, version_number
 from tests.support.event_samples import POD, REFERENCE
 from tests.support.wire_objects import record
@@ -106,8 +106,7 @@ def test_deltas_have_oldest_and_newest() -> None:
 
 def cached() -> Any:
     """Return a pod as the cache returns it; objects in lists have no kind."""
-    pods = find("", "v1", "pods")
-    assert pods is not None
+    pods: Resource[Any] = core_v1.PODS
     raw = b'{"metadata":{"namespace":"shop","name":"cart","uid":"u1","resourceVersion":"7"}}'
     return ObjectType(pods).to_view(decode_record(raw))
 

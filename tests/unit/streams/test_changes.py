@@ -16,7 +16,7 @@ import pytest
 
 from aioinformer import RunOptions, SharedIndexInformer
 from aioinformer.errors import InformerStopped, SelectorError, UsageError
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 from aioinformer.streams import Changes, StreamChange, hub, hubs
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
@@ -202,7 +202,7 @@ async def test_view_class_with_wrong_fields_is_refused() -> None:
 
 
 def _nodes() -> Any:
-    return find("", "v1", "nodes")
+    return core_v1.NODES
 
 
 async def test_failing_view_is_logged_once_and_the_object_is_deleted(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from aioinformer import Client, HttpTransport, ListWatch, SharedIndexInformer, connect
+from aioinformer import Client, HttpTransport, ListWatch, Resource, SharedIndexInformer, connect
 from aioinformer.errors import ApiError
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
 from aioinformer.transport import TLS, Credential
 from aioinformer.transport.auth.refusals import Owner, certificate_expiry, explanation
@@ -98,8 +98,7 @@ async def test_401_names_the_user_of_the_kubeconfig(tmp_path: Path) -> None:
                 await connection.client.core.v1.pods.list()
             assert expired not in str(caught.value)
             assert caught.value.hint.startswith("kubeconfig ")
-            resource = find("", "v1", "pods")
-            assert resource is not None
+            resource: Resource[Any] = core_v1.PODS
             informer: SharedIndexInformer[Any] = SharedIndexInformer(ListWatch(connection.transport, resource))
             errors: list[Exception] = []
             informer.set_watch_error_handler(errors.append)

@@ -15,7 +15,7 @@ import pytest
 
 from aioinformer.authorization import EVERYBODY
 from aioinformer.errors import UsageError
-from aioinformer.resources.catalog import find
+from aioinformer.models import core_v1
 from aioinformer.web import Opened, Problem, StreamCore
 from aioinformer.web import Problem as AnyProblem
 from tests.support.collection import PODS, Collection
@@ -23,8 +23,8 @@ from tests.support.virtual_time import settled
 from tests.unit.web.service import Rights, Service, asked
 from tests.unit.web.sse import Client, read
 
-NODES: Any = find("", "v1", "nodes")
-SECRETS: Any = find("", "v1", "secrets")
+NODES: Any = core_v1.NODES
+SECRETS: Any = core_v1.SECRETS
 
 
 async def opened(core: StreamCore, user: str = "", peer: str = "", after: str = "", **query: str) -> Opened:
