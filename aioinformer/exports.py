@@ -58,7 +58,7 @@ ADDRESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "cache.expiration_store": "ExpirationStore TTLPolicy ttl_store",
         "cache.indices": "Index IndexFunc Indexers",
         "cache.lister": "ClusterLister NamespaceLister",
-        "cache.mutation_detector": "MutationDetector",
+        "cache.mutation_detector": "CacheMutated MutationDetector",
         "cache.objects.fields": "parse_path",
         "cache.objects.storage": "Storage StorageTier",
         "cache.store": "Indices NAMESPACE_INDEX Store ThreadSafeStore",

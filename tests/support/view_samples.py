@@ -1,4 +1,4 @@
-"""Views of one pod and one custom resource."""
+"""Views of objects, among them one pod and one custom resource."""
 
 from __future__ import annotations
 
@@ -38,13 +38,24 @@ WIDGET = {
 }
 
 
-def encoded(obj: Any) -> Record:
-    return decode_record(json.dumps(obj).encode())
+def encoded(obj: Any, **encoding: Any) -> Record:
+    return decode_record(json.dumps(obj, **encoding).encode())
+
+
+def view_of(obj: Any, resource: Resource[Any], **encoding: Any) -> Any:
+    """Return the view of an object, as an informer delivers it.
+
+    Args:
+        obj: its document.
+        resource: of the object.
+        encoding: options of `json.dumps`.
+    """
+    return view_class(resource)(encoded(obj, **encoding))
 
 
 def pod(obj: Any = POD) -> Any:
-    return view_class(PODS)(encoded(obj))
+    return view_of(obj, PODS)
 
 
 def widget(obj: Any = WIDGET) -> Any:
-    return view_class(WIDGETS)(encoded(obj))
+    return view_of(obj, WIDGETS)

@@ -22,8 +22,6 @@ from aiohttp import web
 
 from aioinformer import HttpTransport, ListWatch, SharedIndexInformer
 from aioinformer.authorization import Rbac
-from aioinformer.cache.objects.record import decode_record
-from aioinformer.cache.objects.views import view_class
 from aioinformer.controller import LeaderElection, Manager, Owns, Request, TerminalError, Watch
 from aioinformer.controller.debug import DebugRequest
 from aioinformer.controller.debug import problems as problems_module
@@ -39,6 +37,7 @@ from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
 from tests.support.loopback import free_port
 from tests.support.rights import grant_paths
+from tests.support.view_samples import view_of
 from tests.support.written_collection import Server
 
 if TYPE_CHECKING:
@@ -296,10 +295,9 @@ async def test_changes_of_two_informers_of_one_resource_are_shown(api_server: Ap
 
 
 def update_of(name: str, old: str, new: str) -> UpdateNotification[Any]:
-    states = (
-        json.dumps({"metadata": {"name": name, "namespace": "default"}, "data": {"a": text}}) for text in (old, new)
-    )
-    return UpdateNotification(*(view_class(core_v1.CONFIG_MAPS)(decode_record(each.encode())) for each in states))
+    metadata = {"name": name, "namespace": "default"}
+    states = ({"metadata": metadata, "data": {"a": text}} for text in (old, new))
+    return UpdateNotification(*(view_of(each, core_v1.CONFIG_MAPS) for each in states))
 
 
 async def test_recorded_changes_stay_within_their_limit_and_a_hot_object_hides_no_other() -> None:

@@ -11,7 +11,7 @@ from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector, Lis
 from aioinformer.errors import UsageError
 from aioinformer.informer import RetryWatcher, until
 from aioinformer.leaderelection import LeadershipLost, LeaseCandidate, Term
-from aioinformer.leaderelection.candidate import LEASE_CANDIDATES
+from aioinformer.models.coordination_v1beta1 import LEASE_CANDIDATES
 from aioinformer.reflector import ListPager
 from aioinformer.testing import ApiServer
 from aioinformer.transport import Credential

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import HttpTransport, LeaderElectionOptions
-from aioinformer.ring.leases import EPOCH, LABEL, SECONDS
 from tests.support.loopback import fetch
 from tests.support.silent_link import SilentLink
 from tests.system.ring.replicas import Link, Replica, ring_object, settled, until
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
+
+LABEL = "aioinformer/ring"
+EPOCH = "aioinformer/ring-epoch"
+SECONDS = "aioinformer/lease-duration"
 
 
 def lease(

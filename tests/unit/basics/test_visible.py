@@ -9,18 +9,15 @@ import pickle
 import sys
 import unicodedata
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import aioinformer
-from aioinformer import Resource
-from aioinformer.cache.objects.record import decode_record
-from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import AioinformerError, DecodeError, NotFound, OptionError, TransportError, api_error
 from aioinformer.logs import get_logger, visible, visible_json
 from aioinformer.models import core_v1
 from aioinformer.reflector import InformerState, Phase
+from tests.support.view_samples import view_of
 
 
 @pytest.mark.parametrize(
@@ -112,12 +109,9 @@ def test_reason_of_a_state_is_visible() -> None:
 
 
 def test_repr_of_objects_is_visible() -> None:
-    record = decode_record(
-        json.dumps({"metadata": {"name": EVIL, "namespace": EVIL, "resourceVersion": EVIL}}).encode()
-    )
-    resource: Resource[Any] = core_v1.CONFIG_MAPS
-    view = view_class(resource)(record)
-    for text in (repr(record), repr(view), repr(view.metadata)):
+    metadata = {"name": EVIL, "namespace": EVIL, "resourceVersion": EVIL}
+    view = view_of({"metadata": metadata}, core_v1.CONFIG_MAPS)
+    for text in (repr(view), repr(view.metadata)):
         assert text.isprintable()
         assert "owned" in text
 

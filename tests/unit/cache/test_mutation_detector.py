@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from aioinformer import Indexer, SharedIndexInformer
-from aioinformer.cache import MutationDetector
-from aioinformer.cache.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated
+from aioinformer.cache import CacheMutated, MutationDetector
 from aioinformer.errors import UsageError
 from tests.support.collection import Collection
 
@@ -112,7 +111,7 @@ async def test_writes_that_bypass_frozen_dicts_are_detected() -> None:
     ("value", "enabled"), [("true", True), ("1", True), ("false", False), ("0", False), ("", False)]
 )
 def test_environment_variable_is_the_default(monkeypatch: pytest.MonkeyPatch, value: str, enabled: bool) -> None:
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, value)
+    monkeypatch.setenv("AIOINFORMER_CACHE_MUTATION_DETECTOR", value)
     assert MutationDetector(stored()).enabled is enabled
     assert MutationDetector(stored(), enabled=False).enabled is False
 

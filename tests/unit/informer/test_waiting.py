@@ -12,8 +12,6 @@ import pytest
 from kubernetes_asyncio.client import V1ConfigMap, V1ObjectMeta
 
 from aioinformer import SharedIndexInformer, SharedInformerFactory, wait_for_cache_sync
-from aioinformer.cache.objects.record import decode_record
-from aioinformer.cache.objects.views import view_class
 from aioinformer.client import Status
 from aioinformer.errors import DecodeError, InformerStopped, OptionError, TransportError, UsageError
 from aioinformer.factory import DynamicInformer, MultiNamespaceInformer, ReselectingInformer
@@ -23,6 +21,7 @@ from aioinformer.models import core_v1
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
+from tests.support.view_samples import view_of
 from tests.support.virtual_time import settled
 from tests.unit.informer.waiters import waiters_of
 
@@ -300,7 +299,7 @@ def written(kind: str, api_version: str = "v1", **more: Any) -> dict[str, Any]:
     [
         written("ConfigMap"),
         written("Pod", "example.com/v1"),
-        view_class(core_v1.CONFIG_MAPS)(decode_record(b'{"metadata":{"name":"a","resourceVersion":"9"}}')),
+        view_of({"metadata": {"name": "a", "resourceVersion": "9"}}, core_v1.CONFIG_MAPS),
         V1ConfigMap(api_version="v1", kind="ConfigMap", metadata=V1ObjectMeta(name="a", resource_version="9")),
         Status(status="Success", details={"kind": "configmaps", "uid": "u"}),
         {"kind": "Status", "apiVersion": "v1", "metadata": {}, "details": {"group": "x", "kind": "pods", "uid": "u"}},

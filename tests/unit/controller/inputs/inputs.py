@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from aioinformer import Resource
-from aioinformer.cache.objects.record import decode_record
-from aioinformer.cache.objects.views import view_class
 from aioinformer.controller import Change
+from tests.support import view_samples
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ def document(name: str = "web", **members: Any) -> dict[str, Any]:
 def view_of(content: Mapping[str, Any], resource: Resource[Any] = WIDGETS, **encoding: Any) -> Any:
     """Return the view of an object, as an informer delivers it."""
     separators = (",", ":") if "indent" not in encoding else None
-    return view_class(resource)(decode_record(json.dumps(content, separators=separators, **encoding).encode()))
+    return view_samples.view_of(content, resource, separators=separators, **encoding)
 
 
 def widget(name: str = "web", **members: Any) -> Any:
