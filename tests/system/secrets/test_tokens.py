@@ -14,11 +14,12 @@ from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
 from aioinformer.transport import TLS, HttpRequest
 from tests.support.loopback import Server, Stalled, body, fetch
-from tests.unit.testing.test_state import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+TOKEN = "hunter2"
 
 
 @pytest.fixture
