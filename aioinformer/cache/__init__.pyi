@@ -7,6 +7,7 @@ from aioinformer.cache.indices import Indexers as Indexers
 from aioinformer.cache.indices import IndexFunc as IndexFunc
 from aioinformer.cache.lister import ClusterLister as ClusterLister
 from aioinformer.cache.lister import NamespaceLister as NamespaceLister
+from aioinformer.cache.mutation_detector import CacheMutated as CacheMutated
 from aioinformer.cache.mutation_detector import MutationDetector as MutationDetector
 from aioinformer.cache.objects.fields import parse_path as parse_path
 from aioinformer.cache.objects.storage import Storage as Storage

@@ -122,8 +122,8 @@ def is_below_a_room(imported: Import) -> bool:
 def replaced_in(tree: ast.AST) -> int:
     """Return the number of calls that replace an attribute of the package."""
     ours = {each.bound for each in imports_of(tree) if each.module.partition(".")[0] == "aioinformer"}
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
-    targets = [call.args[0] for call in calls if call.func.attr == "setattr" and call.args]
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    targets = [call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "setattr"]
     return sum(_root_of(target) in ours or _text_of(target).startswith("aioinformer.") for target in targets)
 
 

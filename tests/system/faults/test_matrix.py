@@ -58,7 +58,7 @@ _ONLY_STREAMS = ("refuse_send_initial_events", "ignore_send_initial_events")
 async def test_fault_from_the_start_is_survived(row: Row, streaming: bool) -> None:
     if row.fault in _ONLY_STREAMS or row.fault == "half_page":
         streaming = row.fault != "half_page"
-    queue = "delta" if streaming else "in_order"
+    queue: QueueName = "delta" if streaming else "in_order"
     params = {**row.params, **_LIMITS.get(row.fault, {"times": 2})}
     async with watched_server(Random(row.title), queue=queue, streaming_list=streaming) as watched:
         async with watched.server.fault(row.fault, **params) as fault, watched.informer:

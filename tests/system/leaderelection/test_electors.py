@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector, ListWatch
+from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector, ListWatch, Resource
 from aioinformer.errors import UsageError
 from aioinformer.informer import RetryWatcher, until
 from aioinformer.leaderelection import LeadershipLost, LeaseCandidate, Term
-from aioinformer.models.coordination_v1beta1 import LEASE_CANDIDATES
 from aioinformer.reflector import ListPager
 from aioinformer.testing import ApiServer
 from aioinformer.transport import Credential
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from aioinformer.transport import HttpRequest, Response, Transport
+
+LEASE_CANDIDATES: Resource[Any] = Resource("coordination.k8s.io", "v1beta1", "leasecandidates", "LeaseCandidate")
 
 
 #: The shortest times that a Lease allows.
