@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import HttpRequest, Response, Transport
 
-LEASE_CANDIDATES: Resource[Any] = Resource("coordination.k8s.io", "v1beta1", "leasecandidates", "LeaseCandidate")
+LEASE_CANDIDATES: Resource[Any] = Resource(
+    "coordination.k8s.io", "v1beta1", "leasecandidates", "LeaseCandidate", model=""
+)
 
 
 #: The shortest times that a Lease allows.
