@@ -120,10 +120,12 @@ def attributes_of(method: str, path: str, query: Mapping[str, str]) -> RequestAt
     depth = {"api": 2, "apis": 3}.get(parts[0], 0)
     if not depth or len(parts) <= depth:
         return RequestAttributes(method.lower(), path=unquote(path))
-    group, rest = "" if depth == 2 else parts[1], parts[depth:]
+    group = "" if depth == 2 else parts[1]
+    rest = parts[depth:]
     verb = _VERBS.get(method, "")
     if rest[0] in _VERBS_IN_PATHS and len(rest) > 1:
-        verb, rest = rest[0], rest[1:]
+        verb = rest[0]
+        rest = rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
@@ -174,7 +176,8 @@ def _wanted_user(headers: CIMultiDictProxy[str]) -> User | None:
     for header, value in headers.items():
         if header.lower().startswith(_EXTRA):
             extra.setdefault(unquote(header[len(_EXTRA) :].lower()), []).append(value)
-    name, uid = headers.get("Impersonate-User", ""), headers.get("Impersonate-Uid", "")
+    name = headers.get("Impersonate-User", "")
+    uid = headers.get("Impersonate-Uid", "")
     groups = tuple(headers.getall("Impersonate-Group", ()))
     if name:
         return User(name, uid, groups, extra)

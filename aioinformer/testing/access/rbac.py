@@ -39,7 +39,9 @@ _KINDS = {
     "roles": "Role",
     "rolebindings": "RoleBinding",
 }
-_UID, _TIME, _VERSION = "<uid>", "<time>", "<version>"
+_UID = "<uid>"
+_TIME = "<time>"
+_VERSION = "<version>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +156,10 @@ class RoleAuthorizer:
                     yield self._role(binding, where, subject)
 
     def _role(self, binding: Mapping[str, Any], namespace: str, subject: Mapping[str, Any]) -> _Bound:
-        reference, metadata = binding["roleRef"], binding["metadata"]
-        kind, name = reference["kind"], reference["name"]
+        reference = binding["roleRef"]
+        metadata = binding["metadata"]
+        kind = reference["kind"]
+        name = reference["name"]
         own = f"{metadata['name']}/{namespace}" if namespace else metadata["name"]
         whom = subject["name"]
         if subject["kind"] == "ServiceAccount":
@@ -222,15 +226,18 @@ def _covers(pattern: str, path: str) -> bool:
 
 def create_bootstrap_policy(cluster: Cluster, rng: random.Random) -> None:
     """Store the missing roles and bindings; those that an earlier run has changed stay."""
-    store, now = cluster.store, cluster.now().encode()
+    store = cluster.store
+    now = cluster.now().encode()
     for plural, objects in _prepared().items():
         served = store.registry.find(RBAC_GROUP, "v1", plural)
         assert served is not None
         for metadata, prepared in objects:
-            namespace, name = metadata.get("namespace", ""), metadata["name"]
+            namespace = metadata.get("namespace", "")
+            name = metadata["name"]
             if store.find(served, namespace, name) is not None:
                 continue
-            version, uid = store.storage.next_version(), str(uuid.UUID(int=rng.getrandbits(128), version=4))
+            version = store.storage.next_version()
+            uid = str(uuid.UUID(int=rng.getrandbits(128), version=4))
             body = prepared.replace(_UID.encode(), uid.encode(), 1).replace(_TIME.encode(), now, 1)
             body = body.replace(_VERSION.encode(), str(version).encode(), 1)
             record = Record(namespace, name, version, uid, body, metadata.get("labels") or {}, ())

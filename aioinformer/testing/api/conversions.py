@@ -171,11 +171,13 @@ def _checked(needed: ConversionNeeded, index: int, before: Mapping[str, Any], af
     ):
         if after.get(field) != expected:
             raise failure(needed, f"{form}invalid {what} (expected {expected}, received {after.get(field) or ''})")
-    given, metadata = before.get("metadata") or {}, after.get("metadata") or {}
+    given = before.get("metadata") or {}
+    metadata = after.get("metadata") or {}
     if not isinstance(metadata, dict):
         metadata = {}
     for field, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
-        old, new = given.get(field) or "", metadata.get(field) or ""
+        old = given.get(field) or ""
+        new = metadata.get(field) or ""
         if old != new:
             raise failure(needed, f"{at if needed.is_list else alone}must have the same {shown}: {old} != {new}")
     place = f" in object at index {index}" if needed.is_list else ""

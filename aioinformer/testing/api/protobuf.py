@@ -58,10 +58,8 @@ def decode_protobuf(body: bytes, *, api_version: str = "", kind: str = "") -> di
         raise ProtobufError("this is not an object of Kubernetes in protobuf: it must begin with 'k8s' and a zero byte")
     envelope = _split(body[len(_MAGIC) :])
     names = _split(_joined(envelope.get(1, ())))
-    api_version, kind = (
-        _text(_joined(names.get(1, ())[-1:])) or api_version,
-        _text(_joined(names.get(2, ())[-1:])) or kind,
-    )
+    api_version = _text(_joined(names.get(1, ())[-1:])) or api_version
+    kind = _text(_joined(names.get(2, ())[-1:])) or kind
     name = message_name(api_version, kind)
     if not name:
         raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
@@ -84,7 +82,8 @@ class _Reader:
         self._remaining -= 1
         if self._remaining < 0 or depth > _MOST_LEVELS:
             raise ProtobufError("there are too many messages, or they are nested too deeply")
-        layout, sent = message(name), _split(data)
+        layout = message(name)
+        sent = _split(data)
         if layout.is_list:
             return self._list(layout.fields[0], sent.get(1, ()), depth)
         result: dict[str, Any] = {}
@@ -127,7 +126,8 @@ def _split(data: bytes) -> dict[int, list[int | bytes]]:
     position = 0
     while position < len(data):
         key, position = _varint(data, position)
-        number, wire_type = key >> 3, key & 7
+        number = key >> 3
+        wire_type = key & 7
         value: int | bytes
         if wire_type == 0:
             value, position = _varint(data, position)
@@ -136,7 +136,8 @@ def _split(data: bytes) -> dict[int, list[int | bytes]]:
             chunk = data[position : position + size]
             if len(chunk) < size:
                 raise ProtobufError("the data end within a value")
-            value, position = chunk if wire_type == 2 else int.from_bytes(chunk, "little"), position + size
+            value = chunk if wire_type == 2 else int.from_bytes(chunk, "little")
+            position += size
         else:
             raise ProtobufError(f"the wire type {wire_type} is not supported")
         sent.setdefault(number, []).append(value)
@@ -153,7 +154,8 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _varints(data: bytes) -> list[int]:
-    found, position = [], 0
+    found = []
+    position = 0
     while position < len(data):
         number, position = _varint(data, position)
         found.append(number)

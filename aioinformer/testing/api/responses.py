@@ -70,7 +70,8 @@ def negotiate(accept: str, *, watch: bool = False) -> Wanted:
             continue
         if "as" not in params:
             return Wanted()
-        kind, version = params["as"], params.get("v", "")
+        kind = params["as"]
+        version = params.get("v", "")
         form = _FORMS.get(kind)
         if form is None or params.get("g") != "meta.k8s.io" or version not in ("v1", "v1beta1"):
             continue

@@ -66,7 +66,8 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     if len(parts) <= depth:
         return Target(method, path, query, "discovery")
     group = "" if parts[0] == "api" else parts[1]
-    version, rest = parts[depth - 1], parts[depth:]
+    version = parts[depth - 1]
+    rest = parts[depth:]
     if version not in registry.versions(group):
         if any(not each.custom for each in registry if each.resource.group == group):
             raise statuses.resource_not_found()
@@ -74,15 +75,18 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     watch = rest[0] == "watch" and len(rest) > 1
     if watch:
         rest = rest[1:]
-    namespace, all_namespaces = "", True
+    namespace = ""
+    all_namespaces = True
     if rest[:2] == ["namespaces", ""]:
         if rest[2] in _PARTS_OF_NAMESPACES:
             if method not in ("GET", "PUT", "PATCH"):
                 raise statuses.method_not_allowed()
             raise statuses.bad_request("name must be provided")
-        all_namespaces, rest = False, rest[2:]
+        all_namespaces = False
+        rest = rest[2:]
     elif rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _PARTS_OF_NAMESPACES:
-        namespace, rest = rest[1], rest[2:]
+        namespace = rest[1]
+        rest = rest[2:]
     served = registry.find(group, version, rest[0])
     name = rest[1] if len(rest) > 1 else ""
     subresource = "/".join(rest[2:])

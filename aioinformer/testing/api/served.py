@@ -173,8 +173,10 @@ class Registry:
             if entries is None and resource not in extra:
                 continue
             own = [row for row in entries or () if row["name"].partition("/")[0] == resource.plural]
-            fields, conversion = selectable_fields(resource), _CONVERSIONS.get(resource.gvr)
-            warning, entries = _DEPRECATED.get(resource.group_resource, ""), own or [_entry(resource)]
+            fields = selectable_fields(resource)
+            conversion = _CONVERSIONS.get(resource.gvr)
+            warning = _DEPRECATED.get(resource.group_resource, "")
+            entries = own or [_entry(resource)]
             self._add(Served(resource, False, entries, fields, deprecated=warning, conversion=conversion))
         for served in self._served.values():
             if served.conversion is not None:
@@ -260,7 +262,8 @@ class Registry:
         """Stop serving the resource of a CustomResourceDefinition."""
         spec = definition["spec"]
         self._resolved.clear()
-        group, plural = spec["group"], spec["names"]["plural"]
+        group = spec["group"]
+        plural = spec["names"]["plural"]
         for key in [key for key in self._served if key[0] == group and key[2] == plural]:
             del self._served[key]
         left = {version for other, version, _ in self._served if other == group}
@@ -283,7 +286,9 @@ class Registry:
     def _join(self, served: Served, stored_as: str) -> None:
         """Store the objects of a resource in another version."""
         [keeper] = [other for other in self._served.values() if other.resource.gvr == stored_as]
-        served.stored_as, served.collection, served.stored_fields = keeper.resource, keeper.collection, keeper.fields
+        served.stored_as = keeper.resource
+        served.collection = keeper.collection
+        served.stored_fields = keeper.fields
 
     def _rank(self, served: Served) -> int:
         return self._versions[served.resource.group].index(served.resource.version)
@@ -383,7 +388,8 @@ def _convert(served: Served, kept: Served, webhook: WebhookConversion) -> None:
 def _deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:
     if version.get("deprecationWarning"):
         return str(version["deprecationWarning"])
-    kind, own = spec["names"]["kind"], _version_priority(version["name"])
+    kind = spec["names"]["kind"]
+    own = _version_priority(version["name"])
     others = [each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated")]
     better = sorted((name for name in others if _version_priority(name) < own), key=_version_priority)
     instead = f"; use {spec['group']}/{better[0]} {kind}" if better else ""

@@ -82,7 +82,8 @@ class FaultEffects:
 
     async def end(self, fault: Fault) -> None:
         """End a fault. Idempotent."""
-        was_active, fault.active = fault.active, False
+        was_active = fault.active
+        fault.active = False
         if fault.name == "outage" and was_active:
             await self._listener.open()
         for stream in list(self._streams):

@@ -239,13 +239,15 @@ class FaultSet:
 def _check(fault: str, parameter: str, default: Any, value: Any) -> None:
     """Refuse a value of another type than the default."""
     if isinstance(default, bool):
-        right, wanted = isinstance(value, bool), "true or false"
+        right = isinstance(value, bool)
+        wanted = "true or false"
     elif isinstance(default, (int, float)):
         least = -math.inf if default < 0 else 0
         right = isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value < math.inf
         wanted = "a number" if default < 0 else "a number of at least 0"
     elif isinstance(default, str):
-        right, wanted = isinstance(value, str), "a text"
+        right = isinstance(value, str)
+        wanted = "a text"
     elif parameter == "statuses":
         right = isinstance(value, (list, tuple)) and bool(value) and all(type(each) is int for each in value)
         wanted = "a list of HTTP statuses"

@@ -77,7 +77,8 @@ class ResourceHandlers:
 
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Answer a request."""
-        served, verb = target.served, target.verb
+        served = target.served
+        verb = target.verb
         assert served is not None
         self._conversions.begin()
         if served.deprecated:

@@ -137,7 +137,8 @@ class Router:
         try:
             target = find_target(self._registry, request.method, path, query)
         except (statuses.StatusError, UnknownPath) as error:
-            target, wrong = Target(request.method, path, query), error
+            target = Target(request.method, path, query)
+            wrong = error
         entry.verb = target.verb
         entry.resource = target.served.resource.group_resource if target.served else ""
         replaced = await self._effects.intercept(request, target)

@@ -36,7 +36,8 @@ async def call_webhook(
     Raises:
         CallError: there is no answer.
     """
-    url, name = str(config.get("url") or ""), None
+    url = str(config.get("url") or "")
+    name = None
     if service := config.get("service"):
         place = f"{service['namespace']}/{service['name']}"
         if place not in services:

@@ -113,7 +113,8 @@ def _ephemeral_faults(name: str, obj: Mapping[str, Any], old: Mapping[str, Any] 
 
 
 def _changes(name: str, obj: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
-    spec, former = obj.get("spec") or {}, old.get("spec") or {}
+    spec = obj.get("spec") or {}
+    former = old.get("spec") or {}
     for field in _IMMUTABLE.get(name, ()):
         if former.get(field) and spec.get(field) != former.get(field):
             yield Cause.invalid(f"spec.{field}", quote(spec.get(field)), "field is immutable")

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _RBAC = "rbac.authorization.k8s.io"
 _ROLLING = "RollingUpdate"
 _PREFIX = "batch.kubernetes.io/"
-_UID, _NAME = "controller-uid", "job-name"
+_UID = "controller-uid"
+_NAME = "job-name"
 
 
 def default_object(group_resource: str, obj: dict[str, Any]) -> None:
@@ -394,7 +395,8 @@ def _admit_job(job: dict[str, Any]) -> None:
     Args:
         job: is changed; has a name and a uid.
     """
-    spec, metadata = job["spec"], job["metadata"]
+    spec = job["spec"]
+    metadata = job["metadata"]
     if spec.get("manualSelector"):
         return
     labels = _own_labels(metadata)

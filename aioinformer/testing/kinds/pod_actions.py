@@ -77,7 +77,8 @@ class PodActions:
         return with_warnings(json_response(request, encode_plain(status), status=201), warnings)
 
     def _bind(self, namespace: str, name: str, binding: Mapping[str, Any], options: WriteOptions) -> None:
-        target, metadata = binding.get("target") or {}, binding.get("metadata") or {}
+        target = binding.get("target") or {}
+        metadata = binding.get("metadata") or {}
         if faults := _target_faults(target):
             raise statuses.internal_error(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
         pods, record = self._pod(namespace, name)
@@ -99,7 +100,8 @@ class PodActions:
     def _evict(self, namespace: str, name: str, eviction: Mapping[str, Any], options: WriteOptions) -> None:
         query = {"dryRun": "All"} if options.dry_run else {}
         wanted = checked_delete_options(eviction.get("deleteOptions") or {}, query)
-        preconditions, dry_run = wanted.get("preconditions") or {}, bool(wanted.get("dryRun"))
+        preconditions = wanted.get("preconditions") or {}
+        dry_run = bool(wanted.get("dryRun"))
         uid, version = (str(preconditions.get(field) or "") for field in ("uid", "resourceVersion"))
         pods, record = self._pod(namespace, name)
         pod = decode(record.body)
@@ -122,7 +124,8 @@ class PodActions:
         """Take one disruption from the budget of a pod, if it has one."""
         served = self._cluster.store.registry.find("policy", "v1", "poddisruptionbudgets")
         assert served is not None
-        namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}
+        namespace = pod["metadata"]["namespace"]
+        labels = pod["metadata"].get("labels") or {}
         records = self._cluster.store.collection(served).records(namespace)
         budgets = [(record, decode(record.body)) for record in records]
         found = [(record, budget) for record, budget in budgets if _is_for(budget, labels)]
@@ -159,7 +162,8 @@ def _target_faults(target: Mapping[str, Any]) -> list[str]:
 
 
 def _unbindable(pod: Mapping[str, Any]) -> str:
-    name, spec = pod["metadata"]["name"], pod["spec"]
+    name = pod["metadata"]["name"]
+    spec = pod["spec"]
     if "deletionTimestamp" in pod["metadata"]:
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if node := spec.get("nodeName"):
@@ -179,7 +183,8 @@ def _is_ready(pod: Mapping[str, Any]) -> bool:
 def _may_evict_unready(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     if spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
-    healthy, wanted = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    healthy = status.get("currentHealthy", 0)
+    wanted = status.get("desiredHealthy", 0)
     return bool(healthy >= wanted > 0)
 
 
@@ -190,7 +195,8 @@ def _check_budget(budget: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         raise _too_many(why, retry_after=10)
     if status.get("disruptionsAllowed", 0) > 0:
         return
-    healthy, wanted = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    healthy = status.get("currentHealthy", 0)
+    wanted = status.get("desiredHealthy", 0)
     if healthy <= wanted:
         raise _too_many(f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently")
     raise _too_many(f"The disruption budget {name} does not allow evicting pods currently")
@@ -210,7 +216,8 @@ def pod_stream_response(request: web.BaseRequest, cluster: Cluster, target: Targ
         StatusError: 400, there is no such container, or the pod has no node; 501, a kubelet would have to answer.
     """
     pod: dict[str, Any] = decode(cluster.store.get(served, target.namespace, target.name).body)
-    name, subresource = pod["metadata"]["name"], target.subresource
+    name = pod["metadata"]["name"]
+    subresource = target.subresource
     if subresource != "portforward":
         _check_container(pod, target.query.get("container", ""))
     if pod["spec"].get("nodeName"):
@@ -222,7 +229,8 @@ def pod_stream_response(request: web.BaseRequest, cluster: Cluster, target: Targ
 
 
 def _check_container(pod: Mapping[str, Any], wanted: str) -> None:
-    name, spec = pod["metadata"]["name"], pod["spec"]
+    name = pod["metadata"]["name"]
+    spec = pod["spec"]
     containers, first = ([each["name"] for each in spec.get(field) or ()] for field in ("containers", "initContainers"))
     later = [each["name"] for each in spec.get("ephemeralContainers") or ()]
     if wanted:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 _MODE = 0o644
 _HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?"
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_TAG, _DIGEST = r"\w[\w.-]{0,127}", "[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,}"
+_TAG = r"\w[\w.-]{0,127}"
+_DIGEST = "[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,}"
 _IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::({_TAG}))?(@{_DIGEST})?", re.ASCII)
 _TOLERATED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATION_SECONDS = 300
@@ -167,7 +168,8 @@ def first_pod_status(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 def align_pod_addresses(status: dict[str, Any]) -> None:
     """Make `podIP` the first of `podIPs`. If they differ, `podIP` wins, as older clients set only that."""
-    address, addresses = status.get("podIP"), status.get("podIPs") or []
+    address = status.get("podIP")
+    addresses = status.get("podIPs") or []
     first = addresses[0].get("ip", "") if addresses else ""
     if address and address != first:
         status["podIPs"] = [{"ip": address}]

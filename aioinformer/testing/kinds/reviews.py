@@ -72,10 +72,12 @@ def _reviewed(
 def _access_status(
     group_resource: str, metadata: Mapping[str, Any], spec: Mapping[str, Any], user: User, access: Access
 ) -> dict[str, Any]:
-    others, local = group_resource != _SELF, group_resource == _LOCAL
+    others = group_resource != _SELF
+    local = group_resource == _LOCAL
     if causes := list(_question_causes(spec, metadata, others=others, local=local)):
         raise statuses.invalid("", _GROUP, "", causes)
-    wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    wanted = spec.get("resourceAttributes")
+    path = spec.get("nonResourceAttributes")
     if others:
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
     fields = ("verb", "group", "resource", "subresource", "namespace", "name")
@@ -96,7 +98,8 @@ def _question_causes(
         others: whether the review may be about another user.
         local: whether the review is about one namespace.
     """
-    wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    wanted = spec.get("resourceAttributes")
+    path = spec.get("nonResourceAttributes")
     if wanted is not None and path is not None:
         why = "cannot be specified in combination with resourceAttributes"
         yield Cause.invalid("spec.nonResourceAttributes", quote(path), why)

@@ -307,17 +307,20 @@ def _pruned_by_version(
     """
     if not former:
         return merged
-    there, type_ = dict(forms.form(merged, applied_in)), forms.type(applied_in)
+    there = dict(forms.form(merged, applied_in))
+    type_ = forms.type(applied_in)
     pruned = remove(there, with_named_parents(former, type_), type_)
     # Begin with the own version: a field that is removed too early may be needed for a conversion.
     for each in sorted({owner.api_version for owner in owners}, key=lambda name: (name != applied_in, name)):
         type_ = forms.type(each)
-        there, pruned = dict(forms.form(there, each)), dict(forms.form(pruned, each))
+        there = dict(forms.form(there, each))
+        pruned = dict(forms.form(pruned, each))
         owned = NO_FIELDS.union(*(kept.fields for owner, kept in owners.items() if owner.api_version == each))
         gone = _present(there, type_) - _present(pruned, type_) - with_named_parents(owned, type_)
         pruned = remove(there, gone, type_)
     type_ = forms.type(applied_in)
-    there, pruned = dict(forms.form(merged, applied_in)), dict(forms.form(pruned, applied_in))
+    there = dict(forms.form(merged, applied_in))
+    pruned = dict(forms.form(pruned, applied_in))
     dangling = _present(there, type_) - _present(pruned, type_)
     left = remove(there, dangling & with_named_parents(former, type_), type_)
     return dict(forms.form(left, version))

@@ -199,7 +199,9 @@ def _merge_lists(old: list[Any], new: list[Any], schema: PatchSchema, merge_key:
         return _interleave(merged, new, old, "")
     if not merge_key:
         raise PatchError(f"cannot merge lists without merge key for {schema.name}")
-    kept, plain, replaced = list(old), [], False
+    kept = list(old)
+    plain = []
+    replaced = False
     for element in new:
         match element.get(_DIRECTIVE):
             case None if _DIRECTIVE not in element:
@@ -234,7 +236,8 @@ def _interleave(merged: list[Any], order: list[Any], before: list[Any], merge_ke
     right = sorted((item for item in merged if id(item) in patched), key=lambda item: patched[id(item)])
     interleaved: list[Any] = []
     while left and right:
-        first, second = _position(before, left[0], merge_key), _position(before, right[0], merge_key)
+        first = _position(before, left[0], merge_key)
+        second = _position(before, right[0], merge_key)
         interleaved.append(left.pop(0) if 0 <= first < second else right.pop(0))
     return interleaved + left + right
 

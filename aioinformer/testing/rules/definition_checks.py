@@ -42,7 +42,8 @@ def definition_causes(obj: Mapping[str, Any], stored: Sequence[str]) -> list[Cau
 
 def _causes(obj: Mapping[str, Any], stored: Sequence[str]) -> Iterator[Cause]:
     spec = obj["spec"]
-    names, versions = spec["names"], spec.get("versions")
+    names = spec["names"]
+    versions = spec.get("versions")
     yield from _group_causes(spec.get("group") or "")
     yield from _choice(spec.get("scope"), "spec.scope", _SCOPES)
     for index, version in enumerate(versions or ()):
@@ -87,8 +88,10 @@ def _name_causes(names: Mapping[str, Any]) -> Iterator[Cause]:
 def _conversion_causes(conversion: Mapping[str, Any]) -> Iterator[Cause]:
     yield from _choice(conversion.get("strategy"), "spec.conversion.strategy", _CONVERSIONS)
     webhook = conversion.get("webhook") or {}
-    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or ()
-    where, path = "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions"
+    client = webhook.get("clientConfig")
+    versions = webhook.get("conversionReviewVersions") or ()
+    where = "spec.conversion.webhookClientConfig"
+    path = "spec.conversion.conversionReviewVersions"
     if conversion.get("strategy") == "Webhook":
         if client is None:
             yield Cause.required(where, "required when strategy is set to Webhook")
@@ -142,7 +145,8 @@ def _subresource_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause
     if scale is None:
         return
     for name, roots in _SCALE_PATHS.items():
-        field, where = f"{path}.scale.{name}", scale.get(name) or ""
+        field = f"{path}.scale.{name}"
+        where = scale.get(name) or ""
         if not where and name in _NEEDED_PATHS:
             yield Cause.required(field)
         elif where and not where.startswith(tuple(f"{root}." for root in roots)):
@@ -151,7 +155,8 @@ def _subresource_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause
 
 def _column_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        here, where = f"{path}[{index}]", column.get("jsonPath") or ""
+        here = f"{path}[{index}]"
+        where = column.get("jsonPath") or ""
         if not column.get("name"):
             yield Cause.required(f"{here}.name")
         if not (type_ := column.get("type")):

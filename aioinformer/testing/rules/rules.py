@@ -342,7 +342,8 @@ def field_name(path: str, schema: Mapping[str, Any]) -> str:
         if match is None:
             raise FieldNameError(path)
         key = match[1] or re.sub(r"\\(.)", r"\1", match[2] or "")
-        properties, others = schema.get("properties"), schema.get("additionalProperties")
+        properties = schema.get("properties")
+        others = schema.get("additionalProperties")
         if properties:
             if key not in properties:
                 raise FieldNameError(path)

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("$ref", "patternProperties", "definitions", "dependencies", "additionalItems", "id", "uniqueItems")
-_PRESERVE, _INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
-_EMBEDDED, _RULES = "x-kubernetes-embedded-resource", "x-kubernetes-validations"
-_LIST_TYPE, _MAP_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-list-map-keys"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_RULES = "x-kubernetes-validations"
+_LIST_TYPE = "x-kubernetes-list-type"
+_MAP_TYPE = "x-kubernetes-map-type"
+_KEYS = "x-kubernetes-list-map-keys"
 #: The values of these keywords, and the type of node that may have them.
 _KINDS = {_LIST_TYPE: ("array", ("atomic", "set", "map")), _MAP_TYPE: ("object", ("atomic", "granular"))}
 #: Keywords that are forbidden in `allOf`, `anyOf`, `oneOf` and `not` of a structural schema.
@@ -58,7 +62,8 @@ def _root_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
         yield Cause.invalid(f"{path}.type", quote(type_), "must be object at the root")
     if schema.get("nullable"):
         yield Cause.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
-    metadata, here = (schema.get("properties") or {}).get("metadata"), f"{path}.properties[metadata]"
+    metadata = (schema.get("properties") or {}).get("metadata")
+    here = f"{path}.properties[metadata]"
     if metadata is not None:
         if metadata.get("type") != "object":
             yield Cause.invalid(f"{here}.type", quote(metadata.get("type", "")), "must be object")
@@ -111,7 +116,9 @@ def _below(schema: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, 
 
 def _kind_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """Check what the extensions for lists and maps require."""
-    type_, keys, items = schema.get("type", ""), schema.get(_KEYS) or [], schema.get("items") or {}
+    type_ = schema.get("type", "")
+    keys = schema.get(_KEYS) or []
+    items = schema.get("items") or {}
     for key, (wanted, known) in _KINDS.items():
         given = schema.get(key)
         if given is not None and type_ != wanted:
@@ -165,7 +172,8 @@ def _has_unknown_fields(value: Any, schema: Mapping[str, Any]) -> bool:
     """Return whether the value has fields that pruning would drop."""
     if isinstance(value, list):
         return any(_has_unknown_fields(each, schema.get("items") or {}) for each in value)
-    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
     if not isinstance(value, dict) or schema.get(_PRESERVE) or others is True:
         return False
     return any(

@@ -126,7 +126,8 @@ def is_established(obj: Mapping[str, Any]) -> bool:
 
 def _accepted_names(obj: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], str, str]:
     """Return the names without conflicts in the group, and reason and message of the last conflict."""
-    spec, name = obj["spec"], obj["metadata"]["name"]
+    spec = obj["spec"]
+    name = obj["metadata"]["name"]
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others:

@@ -142,7 +142,8 @@ def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
 
 def _normalize(obj: dict[str, Any]) -> None:
     """Give an object the form of its struct, in place. Its metadata stay the same mapping."""
-    written, metadata = dict(go_json(obj)), obj["metadata"]
+    written = dict(go_json(obj))
+    metadata = obj["metadata"]
     kept = dict(written.pop("metadata"))
     metadata.clear()
     metadata.update(kept)
@@ -229,7 +230,8 @@ def _drop(value: Any, type_: FieldType, path: str, structural: bool, unknown: li
                 if isinstance(item, _NESTED):
                     _drop(item, type_.element, f"{path}[{index}]", structural, unknown)
         return
-    properties, others = node.get("properties") or {}, node.get("additionalProperties")
+    properties = node.get("properties") or {}
+    others = node.get("additionalProperties")
     # A built-in type without fields is raw JSON; a structural schema without fields describes an empty object.
     raw = "properties" not in node and others is None and not structural
     keeps_others = node.get(_PRESERVE) or others is True or raw

@@ -24,7 +24,8 @@ from aioinformer.testing.patches.strategic import PatchSchema
 _GVK = "x-kubernetes-group-version-kind"
 # Kinds of subresources, which are described in the document of another group.
 _SUBRESOURCE_KINDS = {"Eviction": "api/v1", "Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
-_TEMPLATE_GROUP, _TEMPLATE_VERSION = "standingroup.io", "v7"
+_TEMPLATE_GROUP = "standingroup.io"
+_TEMPLATE_VERSION = "v7"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,11 @@ def custom_schema(schema: Mapping[str, Any]) -> PatchSchema:
 
 
 def _custom_document(spec: Mapping[str, Any], version: Mapping[str, Any]) -> dict[str, Any]:
-    group, names, scope = spec["group"], spec["names"], spec["scope"]
-    kind, plural = names["kind"], names["plural"]
+    group = spec["group"]
+    names = spec["names"]
+    scope = spec["scope"]
+    kind = names["kind"]
+    plural = names["plural"]
     list_kind = names.get("listKind", f"{kind}List")
     template_kind = f"Standin{scope.lower()}kind"
     text = recorded_documents()[f"crd/{scope.lower()}"].decode()

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _SIZES = {"int32": 31, "int64": 63, "": 63}
-_LEAST, _MOST = -(2**63), 2**63 - 1
+_LEAST = -(2**63)
+_MOST = 2**63 - 1
 _LARGEST_INTEGER = 2**53 - 1
 # Go writes larger numbers with an exponent.
 _WITHOUT_EXPONENT = 1e21
@@ -41,7 +42,8 @@ def wrong_type(path: str, wanted: str, found: Any) -> Cause:
 
 def type_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """Check the type of a value."""
-    wanted, found = wanted_types(schema), _type_name(value)
+    wanted = wanted_types(schema)
+    found = _type_name(value)
     fits = (
         not wanted
         or found in wanted
@@ -54,7 +56,9 @@ def type_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Ca
 
 def number_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """Check the size and the bounds of a number."""
-    shown, kind, format_ = quote(value), schema.get("type", ""), schema.get("format", "")
+    shown = quote(value)
+    kind = schema.get("type", "")
+    format_ = schema.get("format", "")
     if not _fits_size(value, kind, format_):
         yield Cause.invalid("<nil>", shown, f"{path} must be of type {kind} with format {format_ or 'int64'}")
     least, most, step = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
@@ -177,7 +181,8 @@ def _default(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) 
         for item in value:
             _default(item, schema.get("items") or {})
     elif isinstance(value, dict):
-        properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+        properties = schema.get("properties") or {}
+        others = schema.get("additionalProperties")
         for key, below in properties.items():
             if key in _OBJECT_FIELDS and is_object:
                 continue
@@ -224,7 +229,8 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[C
 
 
 def _list_faults(value: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    least, most = schema.get("minItems"), schema.get("maxItems")
+    least = schema.get("minItems")
+    most = schema.get("maxItems")
     if most is not None and len(value) > most:
         yield Cause.too_many(path, len(value), most)
     if least is not None and len(value) < least:
@@ -247,7 +253,8 @@ def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str, 
     if schema.get("x-kubernetes-embedded-resource"):
         is_object = True
         yield from _embedded_faults(value, path)
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    least = schema.get("minProperties")
+    most = schema.get("maxProperties")
     if most is not None and len(value) > most:
         yield Cause.too_many(path, len(value), most)
     if least is not None and len(value) < least:
@@ -255,7 +262,8 @@ def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str, 
     for key in schema.get("required") or ():
         if key not in value:
             yield Cause.required(_join(path, key))
-    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
     for key, item in value.items():
         if key in properties:
             if not (is_object and key in _OBJECT_FIELDS):

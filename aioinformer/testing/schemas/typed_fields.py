@@ -55,11 +55,13 @@ def encode_fields(fields: FieldSet) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     # In sorted order a parent precedes its children, so an empty node that is met again is a member.
     for path in sorted(fields):
-        node, new = tree, True
+        node = tree
+        new = True
         for step in path:
             inner = node.get(step)
             if inner is not None:
-                node, new = inner, False
+                node = inner
+                new = False
                 continue
             if not node and not new:
                 node[_MEMBER] = {}
@@ -108,7 +110,8 @@ def _find_members(tree: Mapping[str, Any], path: Path, found: list[Path]) -> Non
 
 
 def _step_text(step: str) -> str:
-    kind, text = step[0], step[2:]
+    kind = step[0]
+    text = step[2:]
     if kind == "f":
         return f".{text}"
     if kind == "k":
@@ -254,7 +257,8 @@ def merge(old: Any, new: Any, type_: FieldType) -> Any:
             merged[name] = merge(old[name], value, type_.field(name)) if name in old else value
         return merged
     if isinstance(old, list) and isinstance(new, list):
-        left, right = type_.steps(old), type_.steps(new)
+        left = type_.steps(old)
+        right = type_.steps(new)
         if left is not None and right is not None:
             return _merge_elements(left, right, type_.element)
     return new
@@ -317,13 +321,15 @@ def _pairs(old: Any, new: Any, type_: FieldType) -> dict[str, tuple[Any, Any, Fi
     if not old and not new:
         return None
     if isinstance(old, dict | None) and isinstance(new, dict | None) and not type_.is_atomic_map:
-        left, right = old or {}, new or {}
+        left = old or {}
+        right = new or {}
         return {
             field_step(name): (left.get(name, _MISSING), right.get(name, _MISSING), type_.field(name))
             for name in left | right
         }
     if isinstance(old, list | None) and isinstance(new, list | None):
-        before, after = type_.steps(old or []), type_.steps(new or [])
+        before = type_.steps(old or [])
+        after = type_.steps(new or [])
         if before is not None and after is not None:
             element = type_.element
             return {step: (before.get(step, _MISSING), after.get(step, _MISSING), element) for step in before | after}
@@ -357,7 +363,8 @@ def _unchanged(before: Any, after: Any) -> bool:
 def _merge_elements(left: dict[str, Any], right: dict[str, Any], element: FieldType) -> list[Any]:
     """Merge two lists: shared elements in the new order, each preceded by old elements that come before it."""
     merged: list[Any] = []
-    olds, news = list(left), list(right)
+    olds = list(left)
+    news = list(right)
     while olds or news:
         if olds and olds[0] not in right:
             merged.append(left[olds.pop(0)])

@@ -228,7 +228,8 @@ class Contents:
 
     def missing(self, resource: str | Resource[Any], key: str, predicate: Callable[[Any], Any] | None) -> str:
         """Return why `wait_for` would wait, with the state of the object; "" if it would not."""
-        state, reason = self._state(resource, key), "does not satisfy the predicate"
+        state = self._state(resource, key)
+        reason = "does not satisfy the predicate"
         try:
             if (plain_function(predicate, "predicate") or bool)(state):
                 return ""

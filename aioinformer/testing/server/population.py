@@ -108,7 +108,8 @@ def _template() -> list[str]:
 
 def _replica_set(namespace: str, number: int) -> dict[str, Any]:
     """Return the owner of an application's pods in a namespace; the same arguments give the same one."""
-    app, place = f"app-{number:02d}", crc32(namespace.encode())
+    app = f"app-{number:02d}"
+    place = crc32(namespace.encode())
     revision = f"{(place ^ number * 7919) % 16**9:09x}"
     labels = {
         "app.kubernetes.io/name": app,

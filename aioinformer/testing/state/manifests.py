@@ -24,7 +24,9 @@ _CRD = "CustomResourceDefinition"
 # Objects that others need are loaded first, wherever they stand.
 _RANKS = {_CRD: 0, "Namespace": 1}
 _STATE = ".state.json"
-_HEAD, _BETWEEN, _END = b'{"apiVersion":"v1","kind":"List","items":[\n', b",\n", b"\n]}\n"
+_HEAD = b'{"apiVersion":"v1","kind":"List","items":[\n'
+_BETWEEN = b",\n"
+_END = b"\n]}\n"
 
 
 def _saved_version(path: Path) -> int:
@@ -56,7 +58,8 @@ def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[byte
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, bodies in collections:
-            path, content = folder / f"{name}.json", _BETWEEN.join(bodies)
+            path = folder / f"{name}.json"
+            content = _BETWEEN.join(bodies)
             if content:
                 replace_file(path, [_HEAD, content, _END], private=True)
             else:

@@ -49,7 +49,8 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
     Raises:
         StatusError: 409; 422 if a required resourceVersion is missing; 500 if it is not a number.
     """
-    resource, name = served.resource, record.name
+    resource = served.resource
+    name = record.name
     sent = str(metadata.get("resourceVersion") or "0")
     if not is_number(sent, bits=64):
         raise statuses.internal_error(f"metadata.resourceVersion: Invalid value: {quote(sent)}: it is not a number")
@@ -116,7 +117,8 @@ def _wrong_uid(sent: str, stored: str) -> str:
 def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dict[str, Any]:
     """Set kind, version and namespace of a body as in the URL, and return its metadata."""
     resource = served.resource
-    obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+    obj["kind"] = resource.kind
+    obj["apiVersion"] = resource.api_version
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = obj["metadata"] = {}

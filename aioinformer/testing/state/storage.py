@@ -118,7 +118,8 @@ class Collection:
             start: the first key to return.
             version: a retained version, or None for the current one.
         """
-        keys, records = self._keys, self._records
+        keys = self._keys
+        records = self._records
         if version is not None and self._changes and self._changes[-1].version > version:
             keys, records = self._state_at(version)
         low = bisect_left(keys, f"{namespace}/") if namespace else 0

@@ -9,7 +9,8 @@ from typing import Any
 Cells = Callable[[Mapping[str, Any], datetime], list[Any]]
 """Returns the cells of an object's row at a given time."""
 
-_DAY, _YEAR = 24, 24 * 365
+_DAY = 24
+_YEAR = 24 * 365
 
 
 def field(obj: Mapping[str, Any], path: str, default: Any = None) -> Any:
@@ -37,7 +38,8 @@ def instant(text: str) -> datetime | None:
 def human_duration(elapsed: timedelta) -> str:
     """Return a duration with two or three significant figures: "90s", "5m30s", "3h12m", "47h", "6d4h", "3y20d"."""
     total = int(elapsed.total_seconds())
-    minutes, hours = total // 60, total // 3600
+    minutes = total // 60
+    hours = total // 3600
     if total < -1:
         return "<invalid>"
     if total < 120:
@@ -84,8 +86,10 @@ def pod_cells(pod: Mapping[str, Any], now: datetime) -> list[Any]:
     """Return the cells Name, Ready, Status, Restarts, Age, IP, Node, Nominated Node and Readiness Gates."""
     init_specs = {item["name"]: item for item in field(pod, "spec.initContainers", [])}
     sidecars = {key for key, item in init_specs.items() if item.get("restartPolicy") == "Always"}
-    init, main = field(pod, "status.initContainerStatuses", []), field(pod, "status.containerStatuses", [])
-    reason, ready = _initial_reason(pod), 0
+    init = field(pod, "status.initContainerStatuses", [])
+    main = field(pod, "status.containerStatuses", [])
+    reason = _initial_reason(pod)
+    ready = 0
     counted = init
     failing, started = _init_progress(init, len(init_specs), sidecars)
     ready += started
@@ -134,7 +138,8 @@ def _initial_reason(pod: Mapping[str, Any]) -> str:
 def _init_progress(statuses: list[Any], total: int, sidecars: set[str]) -> tuple[str, int]:
     ready = 0
     for position, status in enumerate(statuses):
-        terminated, waiting = field(status, "state.terminated"), field(status, "state.waiting.reason", "")
+        terminated = field(status, "state.terminated")
+        waiting = field(status, "state.waiting.reason", "")
         if terminated is not None and terminated.get("exitCode", 0) == 0:
             continue
         if status["name"] in sidecars and status.get("started"):
@@ -149,9 +154,11 @@ def _init_progress(statuses: list[Any], total: int, sidecars: set[str]) -> tuple
 
 
 def _main_reason(pod: Mapping[str, Any], statuses: list[Any], reason: str) -> tuple[str, int]:
-    ready, failure = 0, ""
+    ready = 0
+    failure = ""
     for status in reversed(statuses):
-        terminated, waiting = field(status, "state.terminated"), field(status, "state.waiting.reason", "")
+        terminated = field(status, "state.terminated")
+        waiting = field(status, "state.waiting.reason", "")
         if waiting:
             reason = waiting
         elif terminated is not None:

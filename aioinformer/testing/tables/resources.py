@@ -63,7 +63,8 @@ def _job_status(obj: Mapping[str, Any]) -> str:
 
 
 def _job_completions(obj: Mapping[str, Any]) -> str:
-    succeeded, wanted = field(obj, "status.succeeded", 0), field(obj, "spec.completions")
+    succeeded = field(obj, "status.succeeded", 0)
+    wanted = field(obj, "spec.completions")
     if wanted is not None:
         return f"{succeeded}/{wanted}"
     parallelism = field(obj, "spec.parallelism", 0)
@@ -151,7 +152,8 @@ def _event(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     last = since(obj, last_field, now) if obj.get(last_field) else first
     times = obj.get("deprecatedCount" if new else "count") or 1
     if obj.get("series"):
-        last, times = since(obj, "series.lastObservedTime", now), field(obj, "series.count", 0)
+        last = since(obj, "series.lastObservedTime", now)
+        times = field(obj, "series.count", 0)
     about = obj.get("regarding" if new else "involvedObject") or {}
     kind = about.get("kind", "").lower()
     source = obj.get("deprecatedSource" if new else "source") or {}

@@ -120,7 +120,8 @@ class Broadcast:
 
     def _begin_round(self) -> bool:
         """Prepare the bytes of the next round. Return False if its start has left the history."""
-        self._start, before = self._watch.position, self._watch.sent
+        self._start = self._watch.position
+        before = self._watch.sent
         lines = self._watch.next_lines()
         if lines is None:
             return False

@@ -129,7 +129,8 @@ def parse_options(
     limit = _integer(query, "limit")
     watch = _boolean(query, "watch")
     initial = _boolean(query, "sendInitialEvents") if "sendInitialEvents" in query else None
-    version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    version = query.get("resourceVersion", "")
+    match = query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
     causes = _watch_causes(match, token, initial, watch_list) if watch else _list_causes(version, match, token, initial)
     if causes:

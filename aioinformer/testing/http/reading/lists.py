@@ -62,7 +62,9 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
         StatusError: 400 for a malformed token, 410 for an expired version or token, 504 for a token of the future.
     """
     selection = options.selection
-    version, start, reported = current, "", current
+    version = current
+    start = ""
+    reported = current
     if options.token:
         version, start = _decode_token(options.token, selection.namespace)
         if version < 0:
@@ -153,7 +155,8 @@ def _item(served: Served, record: Record, strip: int) -> bytes:
 
 
 def _joined(head: bytes, items: Iterator[bytes], tail: bytes) -> Iterator[bytes]:
-    parts, size = [head], 0
+    parts = [head]
+    size = 0
     comma = b""
     for item in items:
         parts += (comma, item)
@@ -161,7 +164,8 @@ def _joined(head: bytes, items: Iterator[bytes], tail: bytes) -> Iterator[bytes]
         size += len(item)
         if size >= _CHUNK:
             yield b"".join(parts)
-            parts, size = [], 0
+            parts = []
+            size = 0
     parts.append(tail)
     yield b"".join(parts)
 
@@ -182,7 +186,8 @@ def _decode_token(token: str, scope: str) -> tuple[int, str]:
     content = _content(token)
     if content["v"] != _FORM:
         raise _bad_token(f"server does not recognize this encoded version {content['v']}")
-    version, start = content["rv"], content["start"]
+    version = content["rv"]
+    start = content["start"]
     if version == 0:
         raise _bad_token(f"incorrect encoded start resourceVersion (version {_FORM})")
     if not start:

@@ -83,7 +83,8 @@ def dry_run_faults(query: Mapping[str, str]) -> Iterator[Cause]:
 
 
 def _faults(query: Mapping[str, str], kind: str, applies: bool) -> Iterator[Cause]:
-    manager, directive = query.get("fieldManager", ""), query.get("fieldValidation", "")
+    manager = query.get("fieldManager", "")
+    directive = query.get("fieldValidation", "")
     if applies and not manager:
         yield Cause.required("fieldManager", "is required for apply patch")
     elif kind == "PatchOptions" and not applies and query.get("force"):
@@ -232,7 +233,8 @@ def _from_yaml(data: bytes) -> tuple[Any, list[str]]:
 
 def _check_kind(served: Served, obj: Mapping[str, Any]) -> None:
     resource = served.resource
-    kind, version = obj.get("kind") or "", obj.get("apiVersion") or ""
+    kind = obj.get("kind") or ""
+    version = obj.get("apiVersion") or ""
     if served.custom:
         if not kind:
             raise statuses.bad_request(
@@ -248,7 +250,8 @@ def _check_kind(served: Served, obj: Mapping[str, Any]) -> None:
             name = str((obj.get("metadata") or {}).get("name") or "")
             raise statuses.invalid(kind, resource.group, name, [cause])
         return
-    kind, version = kind or resource.kind, version or resource.api_version
+    kind = kind or resource.kind
+    version = version or resource.api_version
     if (kind, version) != (resource.kind, resource.api_version):
         raise statuses.bad_request(of_another_kind(resource, kind, version))
 

@@ -137,7 +137,8 @@ def _check_form(served: Served, patched: Any) -> None:
     if fault := header_fault(patched):
         raise unfit_patch(fault)
     resource = served.resource
-    version, kind = patched.get("apiVersion") or "", patched.get("kind") or ""
+    version = patched.get("apiVersion") or ""
+    kind = patched.get("kind") or ""
     if not served.custom:
         kind = kind or resource.kind
         if version and (version, kind) != (resource.api_version, resource.kind):

@@ -181,7 +181,8 @@ class TokenRequests:
         seconds = spec["expirationSeconds"]
         _check_seconds(seconds)
         self._check_bound(target.namespace, spec.get("boundObjectRef") or {})
-        obj["kind"], obj["apiVersion"] = _REQUESTS.kind, _REQUESTS.api_version
+        obj["kind"] = _REQUESTS.kind
+        obj["apiVersion"] = _REQUESTS.api_version
         obj["metadata"] = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
         track(_REQUEST, None, obj, options.by, self._cluster.now())
         obj["metadata"] |= {
@@ -202,7 +203,8 @@ class TokenRequests:
         """Check that a token can be bound to an object, and that the object exists; the token does not end with it."""
         if not reference:
             return
-        kind, version = str(reference.get("kind") or ""), str(reference.get("apiVersion") or "")
+        kind = str(reference.get("kind") or "")
+        version = str(reference.get("apiVersion") or "")
         if "/" in version or kind not in _BINDABLE:
             shown = version if "/" in version else f"/{version}"
             raise statuses.bad_request(f"cannot bind token to object of type {shown}, Kind={kind}")

@@ -125,7 +125,8 @@ class Webhooks:
                 raise statuses.invalid_object(served.resource, name, causes)
         if served.resource.group == _GROUP or not any(self._registered(kind) for kind in ("mutating", "validating")):
             return await settle(lambda: plain(options.dry_run))
-        store, writer = self._cluster.store, self._cluster.writer
+        store = self._cluster.store
+        writer = self._cluster.writer
         for _ in range(_ATTEMPTS):
             record, (body, created), old = await settle(lambda: self._looked_at(served, namespace, name, plain))
             operation = "CREATE" if created else "UPDATE"
@@ -269,7 +270,8 @@ class Webhooks:
 
     async def _asked(self, call: _Call) -> dict[str, Any]:
         """Return the response of a webhook that admits a write; {} if it has failed, and that is ignored."""
-        webhook, review = call.webhook, call.review
+        webhook = call.webhook
+        review = call.review
         try:
             response = await self._called(webhook, review)
         except _Failed as error:
@@ -286,7 +288,8 @@ class Webhooks:
         why = status.get("message") or status.get("reason")
         denied = f"admission webhook {quote(webhook['name'])} denied the request"
         message = f"{denied}: {why}" if why else f"{denied} without explanation"
-        code, reason = max(status.get("code") or 0, 400), status.get("reason") or ""
+        code = max(status.get("code") or 0, 400)
+        reason = status.get("reason") or ""
         raise StatusError(code, reason, message, details=status.get("details"))
 
     async def _called(self, webhook: dict[str, Any], review: dict[str, Any]) -> dict[str, Any]:
@@ -301,7 +304,8 @@ class Webhooks:
         try:
             found = msgspec.json.decode(reply.body)
             response: dict[str, Any] = found["response"]
-            allowed, kind = response["allowed"], (found["apiVersion"], found["kind"])
+            allowed = response["allowed"]
+            kind = (found["apiVersion"], found["kind"])
         except (msgspec.DecodeError, KeyError, TypeError) as error:
             raise _Failed(f"the answer is no AdmissionReview: {error}") from None
         uid = review["request"]["uid"]
@@ -316,7 +320,8 @@ class Webhooks:
 
 def _form(webhook: Mapping[str, Any], write: Write) -> Served | None:
     """Return the version in which a webhook gets the objects of a write; None if no rule matches."""
-    served, scope = write.served, "Namespaced" if write.namespace else "Cluster"
+    served = write.served
+    scope = "Namespaced" if write.namespace else "Cluster"
     for exact in (True, False):
         if not exact and webhook.get("matchPolicy") == "Exact":
             continue
@@ -342,7 +347,8 @@ def _review(form: Served, write: Write, user: dict[str, Any], obj: Any, old: Any
         version = {"group": served.resource.group, "version": served.resource.version}
         return {**version, "kind": served.resource.kind}, {**version, "resource": served.resource.plural}
 
-    (kind, resource), (sent_kind, sent_resource) = kinds(form), kinds(write.served)
+    kind, resource = kinds(form)
+    sent_kind, sent_resource = kinds(write.served)
     if write.subresource == "scale":
         kind = sent_kind = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     request = {

@@ -61,7 +61,8 @@ class Writes:
             raise statuses.invalid_object(served.resource, name, [Cause.required("metadata.namespace")])
 
         def write(dry_run: bool) -> tuple[bytes, bool]:
-            writer, copied = self._cluster.writer, deepcopy(obj)
+            writer = self._cluster.writer
+            copied = deepcopy(obj)
             return writer.create(served, target.namespace, copied, by=options.by, dry_run=dry_run), True
 
         with warned(warnings):
@@ -74,14 +75,16 @@ class Writes:
     async def update(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        namespace, name = target.namespace, target.name
+        namespace = target.namespace
+        name = target.name
         options = write_options(request, target, served, "UpdateOptions")
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
         check_name(name)
 
         def write(dry_run: bool) -> tuple[bytes, bool]:
-            by, copied = options.by, deepcopy(obj)
+            by = options.by
+            copied = deepcopy(obj)
             if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
                 body = self._cluster.writer.update(
                     served, namespace, name, copied, subresource=target.subresource, by=by, dry_run=dry_run
@@ -231,7 +234,8 @@ def checked_delete_options(sent: Mapping[str, Any], query: Mapping[str, str]) ->
     options = dict(sent)
     if query.get("propagationPolicy"):
         options["propagationPolicy"] = query["propagationPolicy"]
-    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    policy = options.get("propagationPolicy")
+    orphan = options.get("orphanDependents")
     if policy and orphan is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         cause = Cause.invalid("propagationPolicy", f'"{policy}"', why)
