@@ -84,7 +84,8 @@ class Backoff:
 
     def reset(self) -> None:
         """Make the next delay the first again."""
-        self._delay, self._ends = 0.0, float("-inf")
+        self._delay = 0.0
+        self._ends = float("-inf")
 
     def limit_burst(self, now: float) -> float:
         """Count the end of a request at `now`, whether or not a delay follows it.

@@ -74,7 +74,8 @@ class Latch:
         if self._set or self._failure is not None:
             return
         self._set = True
-        waiters, self._waiters = self._waiters, None
+        waiters = self._waiters
+        self._waiters = None
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
@@ -84,7 +85,8 @@ class Latch:
         if self._set or self._failure is not None:
             return
         self._failure = Failure(error)
-        waiters, self._waiters = self._waiters, None
+        waiters = self._waiters
+        self._waiters = None
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_exception(error)
@@ -122,7 +124,8 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     def clock() -> float:
         nonlocal last, real
         if (now := loop.time()) != last:
-            last, real = now, perf_counter()
+            last = now
+            real = perf_counter()
         return now + perf_counter() - real
 
     return clock
@@ -293,7 +296,8 @@ class Owner:
 
     def cancel_block(self) -> bool:
         """Cancel the block, since the object has failed. Return whether the task that has begun it still runs."""
-        first, self._cancels = not self._cancels, True
+        first = not self._cancels
+        self._cancels = True
         if self._host is None or self._host.done():
             return False
         if first:

@@ -286,7 +286,8 @@ class ApiNotFound(ApiError, NotFound):
     @property
     def group_resource(self) -> str:  # type: ignore[override]
         """The resource, such as "deployments.apps"; "" if the server did not name it."""
-        kind, group = _cut(self.details.get("kind")), _cut(self.details.get("group"))
+        kind = _cut(self.details.get("kind"))
+        group = _cut(self.details.get("group"))
         return f"{kind}.{group}" if group else kind
 
     @property
@@ -391,7 +392,8 @@ def api_error(
     body = body or {}
     code = body.get("code")
     status = status or (code if isinstance(code, int) and 100 <= code < 1000 else 500)
-    reason, message = _cut(body.get("reason")) or _phrase(status), _cut(body.get("message"))
+    reason = _cut(body.get("reason")) or _phrase(status)
+    message = _cut(body.get("message"))
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}
     causes = tuple(_cut(cause.get("reason") or cause.get("message")) for cause in _causes(details))

@@ -85,7 +85,8 @@ class VisibleFilter(logging.Filter):
         except (TypeError, ValueError):  # the arguments do not fit the message; the handler reports it
             return True
         if (shown := visible(message)) is not message:
-            record.msg, record.args = shown, None
+            record.msg = shown
+            record.args = None
         if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
             traceback = _FORMATTER.formatException(record.exc_info)
             if (shown := visible_lines(traceback)) != traceback:

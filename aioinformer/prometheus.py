@@ -253,7 +253,8 @@ def _metrics(kind: type, sources: Sequence[Any]) -> Iterator[Metric]:
     for row in _METRICS[kind].strip().splitlines():
         name, family, value, text = row.split(maxsplit=3)
         name, _, further = name.rstrip("]").partition("[")
-        names, more = _LABELS[kind], further.split(",") if further else []
+        names = _LABELS[kind]
+        more = further.split(",") if further else []
         metric = _FAMILIES[family](name, text, labels=(*names[:_INNER], *more, *names[_INNER:]))
         read: Callable[[Any], Any] = _VALUES.get(value) or attrgetter(*value.split(","))
         for each in sources:
@@ -285,7 +286,8 @@ def _labels(numbers: Statistics) -> tuple[str, ...]:
         return (numbers.manager, numbers.name)
     if not isinstance(numbers, InformerStatistics):
         return (numbers.name,)
-    identity, resource = numbers.identity, numbers.identity.resource
+    identity = numbers.identity
+    resource = numbers.identity.resource
     labels = (identity.name, resource.group, resource.version, resource.plural)
     return (*labels, identity.scope) if identity.scope else labels
 

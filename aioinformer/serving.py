@@ -91,7 +91,8 @@ async def answer_asgi(scope: Any, receive: Any, send: Any, respond: Respond, lim
         return
 
     async def read() -> bytes:
-        found, more = b"", True
+        found = b""
+        more = True
         while more and len(found) <= limit:
             message = await receive()
             found += message.get("body", b"")
@@ -99,7 +100,8 @@ async def answer_asgi(scope: Any, receive: Any, send: Any, respond: Respond, lim
         return found
 
     headers = joined_headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-    root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+    root = scope.get("root_path", "").rstrip("/")
+    path = scope["path"]
     path = path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
     client = (scope.get("client") or ("",))[0]
     query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
@@ -139,7 +141,9 @@ def aiohttp_application(
 
     async def handle(request: web.Request) -> web.StreamResponse:
         headers = joined_headers(request.headers.items())
-        path, client, query = request.match_info["path"], request.remote or "", dict(request.query)
+        path = request.match_info["path"]
+        client = request.remote or ""
+        query = dict(request.query)
         body = request.read if read is None else partial(read, request)
         answer = await respond(WebRequest(request.method, path, headers, client, query, read=body))
         if answer.stream is None:

@@ -20,7 +20,8 @@ def _fields(*names: str, **others: Any) -> dict[str, Any]:
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-_KIND, _RESOURCE = _fields("group", "version", "kind"), _fields("group", "version", "resource")
+_KIND = _fields("group", "version", "kind")
+_RESOURCE = _fields("group", "version", "resource")
 _USER = _fields("username", "uid", groups=_TEXTS, extra={"type": "object", "additionalProperties": _TEXTS})
 _REQUEST = _fields(
     *("subResource", "requestSubResource", "name", "namespace", "operation"),

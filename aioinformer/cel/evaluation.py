@@ -63,7 +63,8 @@ def _select(node: Select, functions: Functions) -> Evaluator:
     if (path := path_of(node)) in TYPE_VALUES:
         type_ = TypeValue(TYPE_VALUES[path])
         return lambda _: type_
-    operand, field = evaluator(node.operand, functions), node.field
+    operand = evaluator(node.operand, functions)
+    field = node.field
 
     def selected(scope: Scope) -> Any:
         value = operand(scope)
@@ -165,7 +166,8 @@ def _map(node: MapOf, functions: Functions) -> Evaluator:
 
 
 def _bind(node: Bind, functions: Functions) -> Evaluator:
-    optional, result = evaluator(node.optional, functions), evaluator(node.result, functions)
+    optional = evaluator(node.optional, functions)
+    result = evaluator(node.result, functions)
 
     def bound(scope: Scope) -> Any:
         found = [result({**scope, node.name: value}) for value in _require_optional(optional(scope)).values]
@@ -177,7 +179,8 @@ def _bind(node: Bind, functions: Functions) -> Evaluator:
 
 
 def _fold(node: Fold, functions: Functions) -> Evaluator:
-    over, result = evaluator(node.over, functions), evaluator(node.result, functions)
+    over = evaluator(node.over, functions)
+    result = evaluator(node.result, functions)
     given = evaluator(node.given, functions) if node.given is not None else None
 
     def scopes(scope: Scope) -> Iterator[tuple[Any, Scope]]:

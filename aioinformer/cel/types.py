@@ -41,9 +41,12 @@ class Type:
         return self.name.startswith(_OBJECT)
 
 
-DYN, ERROR, NULL = Type("dyn"), Type("!error!"), Type("null")
+DYN = Type("dyn")
+ERROR = Type("!error!")
+NULL = Type("null")
 BOOL, INT, UINT, DOUBLE, STRING, BYTES = map(Type, ("bool", "int", "uint", "double", "string", "bytes"))
-TIMESTAMP, DURATION = Type("timestamp"), Type("duration")
+TIMESTAMP = Type("timestamp")
+DURATION = Type("duration")
 
 _OBJECT = "selfType"
 _PLAIN = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type"})

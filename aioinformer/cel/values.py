@@ -14,7 +14,8 @@ from typing import Any
 
 from aioinformer.cel.tokens import Uint
 
-SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
+SMALLEST = -(1 << 63)
+LARGEST = (1 << 63) - 1
 
 
 class EvaluationError(Exception):

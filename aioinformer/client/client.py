@@ -135,8 +135,10 @@ class Client(Accessors):
 
     def _copy(self, namespace: str, sender: Sender, settings: Settings) -> Client:
         other = object.__new__(type(self))
-        other.transport, other.namespace = self.transport, namespace
-        other._discovery, other._objects = self._discovery, self._objects
+        other.transport = self.transport
+        other.namespace = namespace
+        other._discovery = self._discovery
+        other._objects = self._objects
         other._set_up(sender, settings)
         return other
 

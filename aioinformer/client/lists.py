@@ -72,7 +72,9 @@ class Listing(Generic[T]):
             TransportError: the server was not reached, or the response was cut.
             DecodeError: a response or an object cannot be read.
         """
-        left, options, version = self._limit, copy(self._first), ""
+        left = self._limit
+        options = copy(self._first)
+        version = ""
         trace = Trace(_log, f"the list of {self._requests.resource.gvr}", asyncio.get_running_loop().time)
         while True:
             if left is not None and (options.limit == 0 or left < options.limit):
@@ -108,7 +110,8 @@ class Listing(Generic[T]):
             async for page in self.pages():
                 pages += 1
                 whole += page
-                whole.resource_version, whole.continue_token = page.resource_version, page.continue_token
+                whole.resource_version = page.resource_version
+                whole.continue_token = page.continue_token
         except Expired:
             if not pages:
                 raise
@@ -163,7 +166,8 @@ class PageRequests(Generic[T]):
         async with aclosing(read_page(opened, options, self._decoder, _READING)) as answers:
             async for answer in answers:
                 if isinstance(answer, PageEnded):
-                    version, token = answer.resource_version, answer.continue_token
+                    version = answer.resource_version
+                    token = answer.continue_token
                     continue
                 for item in answer.items:
                     if isinstance(item, DecodeError):

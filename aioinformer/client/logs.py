@@ -43,7 +43,8 @@ class LineSplitter:
 
     def _take(self, end: bytes) -> str:
         line = b"".join((*self._begun, end)) if self._begun else end
-        self._begun, self._size = [], 0
+        self._begun = []
+        self._size = 0
         return line.decode(errors="replace")
 
 

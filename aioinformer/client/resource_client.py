@@ -140,8 +140,10 @@ class ResourceClient(ObjectMethods[T]):
         """
         settings = self._settings.changed(options, "watch()")
         selected = list_options(label_selector, field_selector, 0, resource_version)
-        selected.watch, selected.timeout_seconds = True, seconds or 0
-        path, query = self.resource.path(self._scope(namespace)), tuple(selected.to_query())
+        selected.watch = True
+        selected.timeout_seconds = seconds or 0
+        path = self.resource.path(self._scope(namespace))
+        query = tuple(selected.to_query())
         request = HttpRequest(path, query, headers=settings.headers(), late_head=True, stream=True, sending=Sending())
         response = await self._sender.persist(lambda: self._sender.open(request), request, settings, safe=True)
         decoder = RecordDecoder(self._objects.on_arrival if self._objects.decodes_early else None)

@@ -211,7 +211,8 @@ def _of_a_write(failure: AioinformerError, request: HttpRequest) -> AioinformerE
         f"{request.method} {request.path}: the answer was lost, so the server may have processed the request or not: "
         f"{failure}"
     )
-    unknown.sent, unknown.__cause__ = failure.sent, failure
+    unknown.sent = failure.sent
+    unknown.__cause__ = failure
     return unknown
 
 

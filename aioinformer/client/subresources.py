@@ -60,7 +60,8 @@ class Subresource(Verbs[T]):
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "create()")
-        path, raw = self._path(target, namespace), bodies.encode(body, self._form)
+        path = self._path(target, namespace)
+        raw = bodies.encode(body, self._form)
         lane = "token" if self._subresource == "token" else ""
         request = new_request(settings, "POST", path, settings.write_query(), raw, lane=lane)
         answer = await self._sender.exchange(request, settings, safe=settings.dry_run)

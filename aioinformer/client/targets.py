@@ -58,14 +58,19 @@ def target_of(request: HttpRequest) -> Target | None:
     """Return what a request is about; None if its path is not that of a resource."""
     parts = request.path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
-        group, version, rest = "", parts[1], parts[2:]
+        group = ""
+        version = parts[1]
+        rest = parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
-        group, version, rest = parts[1], parts[2], parts[3:]
+        group = parts[1]
+        version = parts[2]
+        rest = parts[3:]
     else:
         return None
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and (group or rest[2] not in _OF_NAMESPACES):
-        namespace, rest = rest[1], rest[2:]
+        namespace = rest[1]
+        rest = rest[2:]
     name = unquote(rest[1]) if len(rest) > 1 else ""
     verb = _VERBS.get(request.method, request.method.lower())
     if verb == "delete" and not name:

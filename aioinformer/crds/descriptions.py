@@ -39,10 +39,12 @@ def _split(cls: type[Any]) -> tuple[str, dict[str, str]]:
         return "", {}
     text: list[str] = []
     fields: dict[str, list[str]] = {}
-    section, name = "", ""
+    section = ""
+    name = ""
     for line in inspect.cleandoc(own).splitlines():
         if heading := _SECTION.match(line):
-            section, name = heading[1], ""
+            section = heading[1]
+            name = ""
         elif not section:
             text.append(line)
         elif section in _OF_FIELDS and (match := _FIELD.match(line)):

@@ -142,7 +142,8 @@ class _Converter:
         return found
 
     def _object(self, found: Schema, schema: Schema, place: _Place) -> None:
-        properties, more = schema.get("properties"), schema.get("additionalProperties")
+        properties = schema.get("properties")
+        more = schema.get("additionalProperties")
         if properties is None:
             if isinstance(more, dict) and more:
                 members = place.inside("{}", unbounded="maxProperties" not in schema)

@@ -254,7 +254,8 @@ def _default(field: types.Field) -> Schema:
     value: Any = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         try:
-            value, again = field.default_factory(), field.default_factory()
+            value = field.default_factory()
+            again = field.default_factory()
         except Exception as error:
             return {REFUSED: f"default_factory raised {type(error).__name__}: {error}"}
         if msgspec.to_builtins(value, enc_hook=repr) != msgspec.to_builtins(again, enc_hook=repr):

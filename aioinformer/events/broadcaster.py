@@ -239,7 +239,8 @@ class EventBroadcaster:
             with anyio.move_on_after(self._grace, shield=True):
                 await self._drain()
         finally:
-            receivers, self._receivers = self._receivers, []
+            receivers = self._receivers
+            self._receivers = []
             try:
                 await self._owner.stop()
             finally:

@@ -79,9 +79,11 @@ class EventSeriesCorrelator:
 
     def finish(self) -> Sequence[EventCorrelateResult]:
         """Return the unwritten counts of all series, and forget the series."""
-        series, self._series = self._series.items(), LRUCache()
+        series = self._series.items()
+        self._series = LRUCache()
         return [EventCorrelateResult(key, each.event) for key, each in series if each.event.count > each.written]
 
     def _write(self, key: Hashable, series: _Series, now: float) -> EventCorrelateResult:
-        series.written, series.written_at = series.event.count, now
+        series.written = series.event.count
+        series.written_at = now
         return EventCorrelateResult(key, series.event)

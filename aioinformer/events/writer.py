@@ -220,11 +220,14 @@ class EventRecording:
             await self._send(waiting.event, is_new=waiting.is_new)
         except ApiError as error:
             # AlreadyExists: the patch found no Event, but creating it did; the next try patches it.
-            failure, retriable = error, error.reason == "AlreadyExists" or error.retry_after is not None
+            failure = error
+            retriable = error.reason == "AlreadyExists" or error.retry_after is not None
         except (TransportError, DecodeError, OSError) as error:
-            failure, retriable = error, True
+            failure = error
+            retriable = True
         except Exception as error:
-            failure, retriable = error, False
+            failure = error
+            retriable = False
         else:
             self._written += 1
             return None

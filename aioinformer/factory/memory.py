@@ -63,7 +63,8 @@ class InformerMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 async def memory_of(informer: SharedIndexInformer[Any], storage: str) -> InformerMemory:
     """Measure the cache of an informer in slices, so that the event loop is not blocked."""
-    slicer, store = Slicer(), informer.get_indexer().store
+    slicer = Slicer()
+    store = informer.get_indexer().store
     items = [item for item in store.items() if isinstance(item, Record)]
     size = unread = index_size = bare = 0
     for record in items:

@@ -118,7 +118,8 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         """Drop everything behind the current call: queued objects must not live as long as the registration."""
         self.closed = True
         self.added -= self.behind
-        self.waiting, self.left = 0, iter(())
+        self.waiting = 0
+        self.left = iter(())
         self.ready = asyncio.Queue()
 
     def _check_growth(self) -> None:

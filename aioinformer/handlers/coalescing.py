@@ -163,7 +163,8 @@ class CoalescingHandler(HandlerWrapper):
 
     async def _call(self, key: str, notification: Notification[Any]) -> None:
         task = asyncio.current_task()
-        self._current, self.call_began = notification, asyncio.get_running_loop().time()
+        self._current = notification
+        self.call_began = asyncio.get_running_loop().time()
         if not self._lines.armed:
             self._lines.arm()
         try:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 #: Since a user's change: how often an object may have the same content, and change; how many objects of a resource may
 #: be created; and how many equal requests without effect may be sent in the quiet time at the end.
-_REPEATS, _MOST_CHANGES, _MOST_CREATED, _MOST_IDLE = 5, 30, 100, 5
+_REPEATS = 5
+_MOST_CHANGES = 30
+_MOST_CREATED = 100
+_MOST_IDLE = 5
 
 
 class HarnessFailure(AssertionError):

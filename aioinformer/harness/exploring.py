@@ -47,7 +47,8 @@ def run(
         HarnessFailure: the controller does not do what it must. The scenario may raise other errors. Their notes have
             the story of the run, with the warnings that were logged, and the plan that repeats it.
     """
-    state, log = random.getstate(), get_logger("aioinformer")
+    state = random.getstate()
+    log = get_logger("aioinformer")
 
     async def live() -> HarnessReport:
         harness = Harness(make_manager, plan, **options)
@@ -133,7 +134,8 @@ def explore(
         for kind in (*FAULTS, "seed") if isinstance(outcome, Exception) else ():
             smaller = attempt(plan.without(kind))
             if type(smaller) is type(outcome):
-                plan, outcome = plan.without(kind), smaller
+                plan = plan.without(kind)
+                outcome = smaller
         if isinstance(outcome, Exception):
             raise outcome
         total.runs += 1

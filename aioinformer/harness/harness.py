@@ -133,7 +133,8 @@ class Harness:
 
     async def restart(self) -> None:
         """Stop the manager as SIGTERM does, and start a new one."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None:
             self._ended.append(process)
             self.story.tell(process.name, "stops")
@@ -167,14 +168,20 @@ class Harness:
         Raises:
             NotConverged: an object oscillates, requests go on without end, or a key is not reconciled.
         """
-        quiet, scheduler, begin, steps = self._quiet, self.scheduler, self._loop.time(), self.scheduler.steps
-        changes, since, trouble = self.checker.changes, begin, ""
+        quiet = self._quiet
+        scheduler = self.scheduler
+        begin = self._loop.time()
+        steps = self.scheduler.steps
+        changes = self.checker.changes
+        since = begin
+        trouble = ""
         while True:
             scheduler.until = float("inf") if trouble else since + quiet
             await self.step()
             now = self._loop.time()
             if scheduler.is_busy() or self.checker.changes != changes:
-                changes, since = self.checker.changes, now
+                changes = self.checker.changes
+                since = now
             if self.checker.problem:
                 raise NotConverged(self.checker.problem)
             if now >= since + quiet and not (trouble := self._trouble()):
@@ -198,7 +205,8 @@ class Harness:
         Raises:
             NotConverged: the condition was not satisfied in time. The message has the last state.
         """
-        end, steps = self._loop.time() + timeout, self.scheduler.steps
+        end = self._loop.time() + timeout
+        steps = self.scheduler.steps
         while missing := self.server.missing(resource, key, predicate):
             if self._loop.time() >= end or self.scheduler.steps > steps + _MOST_STEPS:
                 raise NotConverged(f"after {timeout:g} s, {missing}")

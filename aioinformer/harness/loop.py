@@ -41,7 +41,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._crashed: set[str] = set()
         self._held: list[asyncio.Handle] = []
         selector = selectors.SelectSelector()
-        self._poll, selector.select = selector.select, self._select  # type: ignore[method-assign]
+        self._poll = selector.select
+        selector.select = self._select  # type: ignore[method-assign]
         super().__init__(selector)
         self._nothing = asyncio.Handle(lambda: None, (), self)
 
@@ -142,7 +143,9 @@ class Scheduler:
 
     def _on_idle(self, timeout: float | None) -> float:
         if self._waiters and self._acted:
-            waiters, self._waiters, self._acted = self._waiters, [], False
+            waiters = self._waiters
+            self._waiters = []
+            self._acted = False
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)

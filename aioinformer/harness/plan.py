@@ -73,7 +73,8 @@ class Dice:
 
     def strike(self, kind: str) -> bool:
         """Return whether a fault takes effect now, and count it."""
-        share, count = getattr(self.plan, kind), self.faults.get(kind, 0)
+        share = getattr(self.plan, kind)
+        count = self.faults.get(kind, 0)
         if not share or count >= _MOST or self._of(kind).random() >= share:
             return False
         self.faults[kind] = count + 1

@@ -54,7 +54,8 @@ class Process:
 
     async def request(self, request: HttpRequest) -> Answer:
         """Send a request; see `aioinformer.transport.Transport`."""
-        harness, call = self.harness, _Call(self, request)
+        harness = self.harness
+        call = _Call(self, request)
         if call.counted and not self.closed:
             harness.sent += 1
             call.crash_after = Crash(harness.sent, True) in harness.plan.crashes
@@ -124,7 +125,9 @@ class _Call:
         self._task.add_done_callback(self.harness.tasks.discard)
 
     async def _serve(self) -> None:
-        harness, request, answer = self.harness, self.request, self._answer
+        harness = self.harness
+        request = self.request
+        answer = self._answer
         applies = request.headers.get("Content-Type", "").startswith("application/apply-patch")
         version = harness.server.resource_version
         if self.counted and request.method in ("PUT", "PATCH") and not applies and harness.dice.strike("conflicts"):
@@ -144,7 +147,9 @@ class _Call:
         return None if self.is_watch else self._reply(changed=harness.server.resource_version != version)
 
     def _reply(self, *, changed: bool) -> None:
-        harness, process, status = self.harness, self.process, self._answer.status
+        harness = self.harness
+        process = self.process
+        status = self._answer.status
         if self.counted:
             now = asyncio.get_running_loop().time()
             harness.writes.append(Write(now, process.name, str(self), status, changed))
@@ -182,7 +187,8 @@ class Answer:
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Take the head from the server. That of a watch arrives at once."""
-        self.status, self.headers = status, headers
+        self.status = status
+        self.headers = headers
         if self._call.is_watch:
             self._call.deliver()
 
@@ -209,7 +215,8 @@ class Answer:
         self.finish()
 
     def _plan_delivery(self) -> None:
-        harness, process = self._call.harness, self._call.process
+        harness = self._call.harness
+        process = self._call.process
         self._delivery = None
         if len(self._waiting) == 1 and self._waiting[0].startswith(_BOOKMARK):
             self._deliver(1)
@@ -218,7 +225,9 @@ class Answer:
             self._delivery = harness.scheduler.add(process.name, "", self._deliver_some, harness.dice.delay(), sort)
 
     def _deliver_some(self) -> None:
-        harness, process, path = self._call.harness, self._call.process, self._call.request.path
+        harness = self._call.harness
+        process = self._call.process
+        path = self._call.request.path
         waiting = len(self._waiting)
         starts = any(b"k8s.io/initial-events-end" in line for line in self._waiting)
         if not starts and not self._call.background and harness.dice.strike("merged"):

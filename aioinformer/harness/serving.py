@@ -46,7 +46,8 @@ class InProcessServer(ApiServer):
         super().__init__(seed=seed, clock=lambda: _EPOCH + clock())
         store = self._cluster.store
         wake = store.on_cleanup_needed
-        store.changed, store.on_cleanup_needed = on_change, lambda: on_cleanup(wake)
+        store.changed = on_change
+        store.on_cleanup_needed = lambda: on_cleanup(wake)
         self._housekeeper.start()
 
     def resource_of(self, obj: Mapping[str, Any]) -> Resource[Any]:

@@ -17,7 +17,8 @@ _VOLATILE = ("resourceVersion", "managedFields", "generation", "uid", "creationT
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _PATH = re.compile(r"/apis?/(?:[^/]+/)?v[^/]+/(?:namespaces/([^/]+)/(?=[^/]+))?([^/]+)(?:/([^/]+))?(?:/(.+))?")
-_LAST, _LONGEST = 80, 120
+_LAST = 80
+_LONGEST = 120
 
 
 class Story(logging.Handler):

@@ -176,7 +176,8 @@ class FailingIndices:
             level = logging.WARNING if failing else logging.INFO
             _log.log(level, "%s: %s", self._name, failing or "index functions no longer raise")
             self._logged = counts
-        self.reported, self._since = failing, time()
+        self.reported = failing
+        self._since = time()
         return True
 
     def degrade(self, state: InformerState) -> InformerState:

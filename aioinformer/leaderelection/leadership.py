@@ -94,7 +94,9 @@ class Leadership:
     ) -> None:
         self.term: Term | None = None
         self.terms = 0
-        name, namespace, identity = election.name, election.namespace, election.identity
+        name = election.name
+        namespace = election.namespace
+        identity = election.identity
         options = self._options = election.options
         self._lease = f"{namespace}/{name}"
         self._elector = LeaderElector(
@@ -129,7 +131,8 @@ class Leadership:
             try:
                 async with self._elector.leading() as term:
                     began = loop.time()
-                    self.term, self.terms = term, self.terms + 1
+                    self.term = term
+                    self.terms += 1
                     try:
                         # A task of its own: a TaskGroup may leave a count of cancellations behind in its task.
                         await create_task(_call(protected, term), name=f"term {term.token} of {self.identity}")

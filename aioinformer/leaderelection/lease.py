@@ -314,7 +314,8 @@ class LeaseMachine:
         for _ in range(2 if reads else 3):
             if reads:
                 reply = yield GetLease()
-                now, wall = reply.now, reply.wall
+                now = reply.now
+                wall = reply.wall
                 if _is_not_found(reply):
                     self._note_missing(now)
                 elif not self._observe(reply):
@@ -327,7 +328,9 @@ class LeaseMachine:
             missing = self.deleted
             record = self._next_record(wall, self.record.lease_transitions + 1 if self._seen else 0)
             written = record.into(self._template if missing else self._lease, self._labels)
-            self._claim, sent, led = record, now, self._leading
+            self._claim = record
+            sent = now
+            led = self._leading
             reply = yield CreateLease(written) if missing else UpdateLease(written)
             if self._observe_write(reply, record, sent):
                 self.recreations += missing and led
@@ -391,7 +394,8 @@ class LeaseMachine:
             claim = replace(self.record, renew_time=reply.wall, lease_duration_seconds=self._seconds)
             if not claim.acquire_time:  # the server lets the leader set it
                 claim = replace(claim, acquire_time=reply.wall)
-            self._claim, sent = claim, reply.now
+            self._claim = claim
+            sent = reply.now
             reply = yield UpdateLease(claim.into(self._lease, self._labels))
             return Verdict.LEADING if self._observe_write(reply, claim, sent) else Verdict.FAILED
         self.give_up()
@@ -427,7 +431,8 @@ class LeaseMachine:
 
     def give_up(self) -> None:
         """End the term, without a request. Leading again takes a new term."""
-        self._claim, self._leading = None, False
+        self._claim = None
+        self._leading = False
 
     def _next_record(self, wall: str, transitions: int) -> LeaseRecord:
         """Return the record to write: of the current term, or of a new one."""
@@ -452,7 +457,10 @@ class LeaseMachine:
     def _observe_write(self, reply: LeaseReply, record: LeaseRecord, sent: float) -> bool:
         """Update the state from the reply to a write; return whether this candidate leads."""
         if self._observe(reply, sent) and self._is_ours(record):
-            self._claim, self._leading, self._renewed_at, self.error = self.record, True, sent, None
+            self._claim = self.record
+            self._leading = True
+            self._renewed_at = sent
+            self.error = None
             return True
         if isinstance(reply.answer, ApiError) and reply.answer.status < 500 and not self._leading:
             self._claim = None  # the server refused the write, so it had no effect
@@ -474,13 +482,16 @@ class LeaseMachine:
             # Without a resourceVersion, the next write would be unconditional.
             self.error = DecodeError("the server's answer has no metadata.resourceVersion; expected a Lease")
             return False
-        self._lease, self.deleted = answer, False
+        self._lease = answer
+        self.deleted = False
         record = LeaseRecord.of(answer)
         now = reply.now if at is None else at
         if record != self.record or not self._seen:
             if record.holder_identity != self._identity:
                 self.others_seen_at = self._read_at  # it was not changed before
-            self.record, self._observed_at, self._seen = record, now, True
+            self.record = record
+            self._observed_at = now
+            self._seen = True
         self._read_at = self._known_at = now
         return True
 

@@ -126,7 +126,8 @@ class LeaseAttempts:
 
     async def attempt(self, seconds: float) -> Verdict:
         """Try once to acquire or renew the lease, within this number of seconds."""
-        loop, recreations = asyncio.get_running_loop(), self.machine.recreations
+        loop = asyncio.get_running_loop()
+        recreations = self.machine.recreations
         verdict = await self._perform(self.machine.attempt(loop.time(), wall_clock()), seconds)
         self._log_failure(self.machine.error if verdict is Verdict.FAILED else None)
         if self.machine.recreations > recreations:
@@ -180,7 +181,8 @@ class LeaseAttempts:
 
     def log_waiting(self) -> None:
         """Log whose Lease this candidate waits for: once for each holder, and once if the Lease of a holder is gone."""
-        holder, deleted = self.machine.record.holder_identity, self.machine.deleted
+        holder = self.machine.record.holder_identity
+        deleted = self.machine.deleted
         if self._logged_wait in ((holder, deleted), (holder, True)):
             return
         self._logged_wait = holder, deleted
@@ -236,7 +238,8 @@ class LeaseAttempts:
         self._logged_failure = failure
 
     def _report_leader(self) -> None:
-        known, self._reported_leader = self._reported_leader, self.machine.record.holder_identity
+        known = self._reported_leader
+        self._reported_leader = self.machine.record.holder_identity
         if self._on_new_leader is not None and known != self._reported_leader:
             try:
                 self._on_new_leader(self._reported_leader)

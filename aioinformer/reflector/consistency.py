@@ -49,7 +49,9 @@ class InconsistentList(AioinformerError):
         self, version: str, missing: Iterable[str], unexpected: Iterable[str], different: Iterable[str]
     ) -> None:
         self.version = version
-        self.missing, self.unexpected, self.different = tuple(missing), tuple(unexpected), tuple(different)
+        self.missing = tuple(missing)
+        self.unexpected = tuple(unexpected)
+        self.different = tuple(different)
         sorts = {
             "only in the stream": self.missing,
             "only in the list": self.unexpected,

@@ -117,7 +117,8 @@ class ListWatch(Generic[T]):
         self._tweak = plain_function(tweak, "tweak")
         self._headers = _METADATA if metadata_only else _OBJECTS
         self.namespace = namespace
-        self.label_selector, self.field_selector = self._label_selector, self._field_selector
+        self.label_selector = self._label_selector
+        self.field_selector = self._field_selector
         self.metadata_only = metadata_only
 
     @property
@@ -140,7 +141,8 @@ class ListWatch(Generic[T]):
     def only_metadata(self) -> Self:
         """Return a copy that requests metadata only."""
         other = copy(self)
-        other.metadata_only, other._headers = True, _METADATA
+        other.metadata_only = True
+        other._headers = _METADATA
         return other
 
     async def request(self, options: ListOptions) -> Response:

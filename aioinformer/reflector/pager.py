@@ -123,7 +123,8 @@ class ListPager(Generic[T]):
             options=self._options,
         )
         objects = [obj async for obj in whole.each()]
-        self.resource_version, self.pages = whole.resource_version, self.pages + whole.pages
+        self.resource_version = whole.resource_version
+        self.pages += whole.pages
         return objects
 
 

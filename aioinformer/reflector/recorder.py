@@ -63,12 +63,15 @@ class ListWatchRecorder:
     @property
     def progress(self) -> str:
         """How far the list in progress is, for people; "" without one."""
-        listing, expected = self._list, self._total
+        listing = self._list
+        expected = self._total
         if listing is None:
             return ""
-        objects, seconds = listing.objects, listing.seconds
+        objects = listing.objects
+        seconds = listing.seconds
         rate = objects / seconds if seconds > 0 else 0.0
-        total, left = "", ""
+        total = ""
+        left = ""
         if expected is not None:
             total = f" of {max(expected, objects)}"
             left = f", about {max(0, expected - objects) / rate:.0f} s left" if rate else ""
@@ -95,7 +98,8 @@ class ListWatchRecorder:
         elif step.initial and not step.options.continue_token:
             assert self._list is not None
             self._list.step("started again")
-            self._list.objects, self._total = 0, None
+            self._list.objects = 0
+            self._total = None
 
     def record_answer(self, answer: Answer) -> None:
         """Record an answer before the protocol receives it."""
@@ -160,8 +164,10 @@ class ListWatchRecorder:
         self._timer = asyncio.get_running_loop().call_later(SLOW_LIST, self._log_progress)
 
     def _end_watch(self) -> None:
-        since, self._watch_since = self._watch_since, None
-        events, self._events = self._events, 0
+        since = self._watch_since
+        self._watch_since = None
+        events = self._events
+        self._events = 0
         if since is None or self._counters is None:
             return
         seconds = self._clock() - since

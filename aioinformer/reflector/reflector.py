@@ -327,7 +327,8 @@ class Reflector:
             self._show_changes(self._protocol_state.phase, self._protocol_state.reason)
 
     async def _queue_list(self, conclusion: Replaced, *, streamed: bool) -> None:
-        records, version = conclusion.records, conclusion.version
+        records = conclusion.records
+        version = conclusion.version
         self.initial_resource_version = self.initial_resource_version or version
         self._recorder.record_list(len(records), streamed=streamed)
         if self._detector is None or not streamed:
@@ -373,7 +374,8 @@ class Reflector:
             self._show(phase, reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
-        before, self._shown = self._shown, (phase, reason)
+        before = self._shown
+        self._shown = (phase, reason)
         self._since = time()
         fresh_at = self._fresh_at = self._protocol_state.fresh_at
         if phase in HEALTHY or phase is Phase.DEGRADED:

@@ -220,7 +220,9 @@ class _ShardResponse:
         self._initial = options.send_initial_events
         self._max_frame = options.max_frame
         self._slicer = Slicer()
-        self.status, self.headers, self.close = response.status, response.headers, response.close
+        self.status = response.status
+        self.headers = response.headers
+        self.close = response.close
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the filtered body, one chunk for each chunk that arrives."""
@@ -328,7 +330,8 @@ class _ShardResponse:
 
     def _bookmark(self) -> bytes:
         """Return the bookmark of the last dropped event; b"" if none is due."""
-        version, self._passed = self._passed, ""
+        version = self._passed
+        self._passed = ""
         return _BOOKMARK % msgspec.json.encode(version) if version else b""
 
     async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:

@@ -54,17 +54,21 @@ class _OpenValue:
         self.data = data
         self.scanner = scanner
         #: How many bytes were searched for a line break, and whether one was found.
-        self._seen, self._lines = 0, False
+        self._seen = 0
+        self._lines = False
         #: How often the value was checked, and its size at the last check.
-        self._checks, self._checked = 0, 0
+        self._checks = 0
+        self._checked = 0
 
     def is_broken(self) -> bool:
         """Return whether a check was due and found that the value cannot become valid."""
-        size, self._lines = len(self.data), self._lines or self.data.find(b"\n", self._seen) >= 0
+        size = len(self.data)
+        self._lines = self._lines or self.data.find(b"\n", self._seen) >= 0
         self._seen = size
         if not self._lines or (self._checks >= _FIRST_CHECKS and size < 2 * self._checked):
             return False
-        self._checks, self._checked = self._checks + 1, size
+        self._checks += 1
+        self._checked = size
         return not _may_be_valid(bytes(self.data))
 
 
@@ -138,7 +142,9 @@ class ValueStream:
         """Return the bytes after the last value. They are empty unless the stream was cut in the middle of a value."""
         rest = self.unread()
         between = _BETWEEN.match(rest)
-        self._parts, self._size, self._open = [], 0, None
+        self._parts = []
+        self._size = 0
+        self._open = None
         return rest[between.end() if between is not None else 0 :].rstrip()
 
     def _unusual_line(
@@ -172,7 +178,8 @@ class ValueStream:
 
     def _joined(self, part: bytes) -> bytes:
         line = b"".join([*self._parts, part])
-        self._parts, self._size = [], 0
+        self._parts = []
+        self._size = 0
         return line
 
     def _values(
@@ -197,7 +204,8 @@ class ValueStream:
         Returns:
             The offset of the next line; the size of the data if more bytes are needed.
         """
-        opened, self._open = self._open, None
+        opened = self._open
+        self._open = None
         try:
             while opened is not None or (at := self._next_value(data, at)) < len(data):
                 if data[at] != 0x7B:  # "{"
@@ -230,7 +238,8 @@ class ValueStream:
                     return rest
             return at
         except DecodeError:
-            self._parts, self._open = [bytes(data[at:])], None
+            self._parts = [bytes(data[at:])]
+            self._open = None
             raise
 
     def _next_value(self, data: bytes | bytearray, at: int) -> int:
@@ -239,7 +248,8 @@ class ValueStream:
         assert between is not None, "the pattern matches the empty string"
         rest = bytes(data[between.end() : between.end() + len(BOM)])
         if rest and rest != BOM and BOM.startswith(rest):
-            self._parts, self._size = [rest], len(rest)  # a part of a byte order mark, at the end of the chunk
+            self._parts = [rest]  # a part of a byte order mark, at the end of the chunk
+            self._size = len(rest)
             return len(data)
         return between.end()
 
@@ -266,7 +276,8 @@ _TRUNCATED: Final = _decode_error(b"{")
 
 def _may_be_valid(text: bytes) -> bool:
     """Return whether the complete lines of this text may be the beginning of valid JSON."""
-    first, last = text.find(b"\n"), text.rfind(b"\n") + 1
+    first = text.find(b"\n")
+    last = text.rfind(b"\n") + 1
     lines = text[:last]  # a value that is cut within a number or a word looks invalid
     try:
         return _decode_error(lines) in (_TRUNCATED, "")

@@ -110,7 +110,9 @@ def decode_lines(
     Returns:
         The offset of the first line that was not decoded. Lines that end too far behind the first one are left, too.
     """
-    namespace, openings, find = expected.namespace, expected.openings, data.find
+    namespace = expected.namespace
+    openings = expected.openings
+    find = data.find
     last = at + _RUN
     for _ in range(limit):
         kind, size, heads = openings.get(data[at + 9 : at + 10], _NO_OPENING)

@@ -63,7 +63,8 @@ class CustomResourceDefinition(msgspec.Struct, weakref=True):
 
     def resource(self, version: str) -> Resource[Any]:
         """Return the defined resource in one version."""
-        names, spec = self.spec.names, self.spec
+        names = self.spec.names
+        spec = self.spec
         return Resource(
             spec.group,
             version,

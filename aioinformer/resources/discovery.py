@@ -147,7 +147,8 @@ class Discovery:
             except UnknownResource as error:
                 if lacking:
                     raise
-                lacking, delay = True, _UNKNOWN_AFTER
+                lacking = True
+                delay = _UNKNOWN_AFTER
                 report(error, delay)
             except (ApiError, DecodeError, DiscoveryIncomplete, TransportError) as error:
                 delay = self._delay(error)

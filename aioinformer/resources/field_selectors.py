@@ -104,14 +104,16 @@ def parse_field_selector(text: str) -> FieldSelector:
                 f"field selector {text!r}, at character {start + 1}: {term!r} has no operator; "
                 "write path=value or path!=value"
             )
-        path, value = term[: operator.start()], term[operator.end() :]
+        path = term[: operator.start()]
+        value = term[operator.end() :]
         items.append(FieldRequirement(path, _unescape(value, text, start + operator.end()), operator.group() == "!="))
     return FieldSelector(tuple(items))
 
 
 def _terms(text: str) -> Iterator[tuple[int, str]]:
     """Split at commas without a backslash before them; yield each term with its position."""
-    start, escaped = 0, False
+    start = 0
+    escaped = False
     for position, character in enumerate(text):
         if escaped:
             escaped = False
@@ -124,7 +126,8 @@ def _terms(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescape(value: str, text: str, start: int) -> str:
-    pieces, escaped = [], False
+    pieces = []
+    escaped = False
     for position, character in enumerate(value):
         if escaped:
             if character not in "\\,=":

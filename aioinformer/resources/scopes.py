@@ -83,7 +83,8 @@ class InformerKey(msgspec.Struct, frozen=True):
     @property
     def differences(self) -> dict[str, str]:
         """The options in which the scope differs from that of the factory, by their names in URLs."""
-        scope, own = self.scope, self.own
+        scope = self.scope
+        own = self.own
         pairs = (
             ("namespace", scope.namespace, own.namespace),
             ("labelSelector", scope.label_selector, own.label_selector),

@@ -63,11 +63,14 @@ class Position(msgspec.Struct):
         Args:
             evidence: "list" or "bookmark", the one that had a lower version.
         """
-        self.lost, self.doubt = True, evidence
+        self.lost = True
+        self.doubt = evidence
 
     def take_list(self, version: str) -> None:
         """Set the version to that of a complete list."""
         if self.doubt == "bookmark" and not self.is_ahead_of(version):
             self.ordered = False  # the server was not restored: its bookmarks do not follow the order of its events
-        self.version, self.lost, self.doubt = version, False, ""
+        self.version = version
+        self.lost = False
+        self.doubt = ""
         self.versioned = self.versioned or bool(version)

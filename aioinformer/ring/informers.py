@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 def shard_of(slots: Collection[int], ring: ControllerRing) -> ShardSelector:
     """Return the selector of slots; of none, a selector that no object matches."""
-    field, size, bounds = UID if ring.by == "uid" else NAMESPACE, HASHES // ring.slots, list[tuple[int, int]]()
+    field = UID if ring.by == "uid" else NAMESPACE
+    size = HASHES // ring.slots
+    bounds: list[tuple[int, int]] = []
     for slot in sorted(slots):
         joined = bounds.pop()[0] if bounds and bounds[-1][1] == slot * size else slot * size
         bounds.append((joined, (slot + 1) * size))
@@ -53,7 +55,8 @@ class _SlotPool(InformerPool):
         return informer
 
     def _source(self, key: InformerKey) -> ShardedListWatch[Any]:
-        scope, transport = key.scope, self._builder.client.transport
+        scope = key.scope
+        transport = self._builder.client.transport
         selectors = scope.namespace, scope.label_selector, scope.field_selector
         return ShardedListWatch(transport, key.resource, self._shard, *selectors, of_owner=self._of_owner)
 
@@ -90,7 +93,8 @@ class RingInformers:
     async def select(self, slots: frozenset[int]) -> None:
         """Change the slots, and wait until the caches show them."""
         if slots != self._selected or self._selecting is None:
-            self._selected, shard = slots, shard_of(slots, self._ring)
+            shard = shard_of(slots, self._ring)
+            self._selected = slots
             self._selecting = asyncio.gather(self._slots.select(shard), self._owned.select(shard))
         await asyncio.shield(self._selecting)
 

@@ -194,7 +194,8 @@ class Member:
         if uid != self._lease and (self._lease or isinstance(request, ReadLease)):
             self._lose()
             return
-        self._lease, self._lease_version = uid, version
+        self._lease = uid
+        self._lease_version = version
         if isinstance(request, WriteLease):
             self._renewed_at = max(self._renewed_at, sent)
         self._refresh()
@@ -225,12 +226,16 @@ class Member:
     def _take(self, answer: Mapping[str, Any], sent: float, now: float) -> None:
         uid, version = _identity(answer)
         if uid != self._uid:
-            self._uid, self._ring_since, self._last = uid, now, NO_RING
+            self._uid = uid
+            self._ring_since = now
+            self._last = NO_RING
             self._given_up.clear()
         elif version == self.version:
             self._read_at = max(self._read_at, sent) if self.ring.slots else self._read_at
             return
-        self.version, self.ring, self.problem = version, NO_RING, ""
+        self.version = version
+        self.ring = NO_RING
+        self.problem = ""
         try:
             ring = decode(answer)
             if ring.epoch <= self._last.epoch and ring != self._last:  # an equal one has other labels, for example
@@ -246,7 +251,9 @@ class Member:
                 f"{len(first.slots)} by {first.by}; configure the same, or scale all replicas to 0 and delete the "
                 "ConfigMap"
             )
-        self.ring, self._read_at, self._turn = ring, sent, _turn(ring, self.name)
+        self.ring = ring
+        self._read_at = sent
+        self._turn = _turn(ring, self.name)
         self._last = ring
         self.epoch = max(self.epoch, ring.epoch)
         self._given_up = {slot: based for slot, based in self._given_up.items() if based == version}
@@ -262,9 +269,10 @@ class Member:
             RingRefused: another process uses the name of this replica.
         """
         self._listed = True
-        before, self.seen = self.seen, {}
+        before = self.seen
+        self.seen = {}
         for lease in leases:
-            (uid, version) = _identity(lease)
+            uid, version = _identity(lease)
             name = lease["metadata"]["name"]
             seen = before.get(name)
             if seen is None or seen.uid != uid:
@@ -303,7 +311,8 @@ class Member:
         unowned: dict[int, float] = {}
         late = 2 * self._times.retry_period + 1
         for number, slot in enumerate(ring.slots if ring.of else self._first.slots):
-            seen, entry = self.seen.get(slot.owner), ring.members.get(slot.owner)
+            seen = self.seen.get(slot.owner)
+            entry = ring.members.get(slot.owner)
             if seen is None or entry is None or seen.uid != entry.lease or slot.to:
                 unowned[number] = known.get(number, now)
             elif now - seen.since > late and slot.owner != self.name:
@@ -347,7 +356,9 @@ class Member:
 
     def _proposed(self, ring: Ring, now: float) -> tuple[Ring, float]:
         """Return the next ring, in which this replica may hand slots over, and when to look again."""
-        turn, due, members = self._turn, float("inf"), dict(ring.members)
+        turn = self._turn
+        due = float("inf")
+        members = dict(ring.members)
         for name, entry in ring.members.items():
             at = self._missing.get((name, entry.lease), float("inf")) + entry.seconds + turn
             if at <= now:
@@ -360,7 +371,8 @@ class Member:
             longest = max([self._times.lease_duration, *seen])
             at = self._ring_since + longest + turn
             of, due = (self._uid or "", due) if at <= now else ("", min(due, at))
-        known, slots = members.get(self.name), list(ring.slots)
+        known = members.get(self.name)
+        slots = list(ring.slots)
         if known is None or (known.lease in self._former and not self.busy):
             # What an earlier life or process of this name owned is free: it gets an owner with another epoch.
             slots = [Slot("", each.epoch, each.to) if each.owner == self.name else each for each in slots]

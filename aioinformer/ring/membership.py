@@ -202,12 +202,17 @@ class Membership:
 
     def _settle(self) -> None:
         """Report what has changed for this process, and set the timer of the deadline."""
-        loop, member = asyncio.get_running_loop(), self._member
-        now, deadline = loop.time(), member.deadline
+        loop = asyncio.get_running_loop()
+        member = self._member
+        now = loop.time()
+        deadline = member.deadline
         working = set(member.mine) if now < deadline else set()
         accepted = frozenset(slot for slot in working if member.accepts(slot))
-        gained, lost, ended = accepted - self.accepted, self.accepted - accepted, self._working - working
-        self.accepted, self._working = accepted, working
+        gained = accepted - self.accepted
+        lost = self.accepted - accepted
+        ended = self._working - working
+        self.accepted = accepted
+        self._working = working
         if self._timer is not None:
             self._timer.cancel()
         self._timer = loop.call_at(deadline, self._settle) if working else None
@@ -259,9 +264,11 @@ class Membership:
             _log.warning("%s has not left within %g s: its slots are taken when its Lease has expired", self, seconds)
 
     async def _renew(self) -> None:
-        loop, member = asyncio.get_running_loop(), self._member
+        loop = asyncio.get_running_loop()
+        member = self._member
         while not member.leaving:
-            request, sent = member.lease_request(), loop.time()
+            request = member.lease_request()
+            sent = loop.time()
             answer = await self._send(self._lease, self._perform(request), self._patience())
             member.lease_answered(request, answer, sent)
             self._troubles.note_lease(answer if isinstance(request, ReadLease) else None)
@@ -275,7 +282,8 @@ class Membership:
             await asyncio.sleep(_SOON if soon else self._options.retry_period)
 
     async def _observe(self) -> None:
-        loop, member = asyncio.get_running_loop(), self._member
+        loop = asyncio.get_running_loop()
+        member = self._member
         has_just_listed = False
         while not member.left:
             sent = loop.time()
@@ -371,14 +379,18 @@ class Membership:
             case DeleteLease(name, uid, version):
                 return await self._leases.delete(name, uid=uid, resource_version=version)
             case WriteRing(ring, uid, version):
-                resource, name, content = self._objects, self.ring.object, dict[str, Any](data=encode(ring))
+                resource = self._objects
+                name = self.ring.object
+                content = dict[str, Any](data=encode(ring))
             case WriteLease(uid, version):
                 spec = {
                     "holderIdentity": self._member.holder,
                     "leaseDurationSeconds": int(self._options.lease_duration),
                     "renewTime": wall_clock(),
                 }
-                resource, name, content = self._leases, self.name, dict[str, Any](spec=spec)
+                resource = self._leases
+                name = self.name
+                content = dict[str, Any](spec=spec)
         labels = {LABEL: self.ring.name}
         annotations = {}
         if resource is self._leases:
@@ -391,7 +403,8 @@ class Membership:
         if metadata.items() <= known.get("metadata", {}).items():  # what others have added stays
             labels = {**known["metadata"].get("labels", {}), **labels}
             annotations = {**known["metadata"].get("annotations", {}), **annotations}
-            metadata, content = known["metadata"], {key: {**known.get(key, {}), **content[key]} for key in content}
+            metadata = known["metadata"]
+            content = {key: {**known.get(key, {}), **content[key]} for key in content}
         metadata = {**metadata, "labels": labels, "annotations": annotations}
         return await resource.replace({"metadata": metadata, **content})
 

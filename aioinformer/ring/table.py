@@ -116,7 +116,8 @@ def decode(config_map: Mapping[str, Any]) -> Ring:
     Raises:
         RingDamaged: there is none, or not a whole one.
     """
-    uid, text = config_map["metadata"]["uid"], (config_map.get("data") or {}).get(FIELD)
+    uid = config_map["metadata"]["uid"]
+    text = (config_map.get("data") or {}).get(FIELD)
     remedy = "scale the replicas to 0, delete the ConfigMap, and scale up"
     if not isinstance(text, str):
         raise RingDamaged(f"it has no {FIELD}; delete the ConfigMap, and the replicas make another ring")
@@ -181,7 +182,8 @@ def _balance(slots: list[Slot], loads: dict[str, int]) -> None:
         stacks[slot.to or slot.owner].append((bool(slot.to), slot.epoch, number))
     for stack in stacks.values():
         stack.sort()
-    least, most = len(slots) // len(loads), -(-len(slots) // len(loads))
+    least = len(slots) // len(loads)
+    most = -(-len(slots) // len(loads))
     latest: dict[str, int] = {}
 
     def move(giver: str, to: str) -> None:

@@ -142,7 +142,8 @@ class Troubles:
         slots = sorted(slot for slot, since in self._member.unowned.items() if now - since > limit)
         if not slots:
             return ""
-        ring, first = self._member.ring, slots[0]
+        ring = self._member.ring
+        first = slots[0]
         if reason := self._problem():
             pass
         elif not ring.members:
@@ -157,7 +158,8 @@ class Troubles:
     def _skew(self) -> str:
         """Return which slot has far more namespaces than the others of this replica; "" for none."""
         namespaces = self._namespaces()
-        total, slot = sum(namespaces.values()), max(namespaces, key=lambda each: namespaces[each], default=-1)
+        total = sum(namespaces.values())
+        slot = max(namespaces, key=lambda each: namespaces[each], default=-1)
         if not namespaces or namespaces[slot] < max(_FEW, _SKEWED * total / max(1, self._accepted())):
             return ""
         return (

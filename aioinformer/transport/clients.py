@@ -56,7 +56,8 @@ class Client:
 
     async def aclose(self) -> None:
         """Close the transport if it was made here. May be repeated."""
-        own, self._own = self._own, None
+        own = self._own
+        self._own = None
         if own is not None:
             await own.aclose()
 

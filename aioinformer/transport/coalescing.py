@@ -42,7 +42,8 @@ _WORTHWHILE: Final = 2.0
 _USEFUL: Final = 1.2
 #: After this number of naps in a row that combined nothing, a number of reads takes place without naps.
 _USELESS: Final = 3
-_PENALTY, _MAX_PENALTY = 16, 256
+_PENALTY = 16
+_MAX_PENALTY = 256
 
 
 class ReadCoalescer:
@@ -70,7 +71,8 @@ class ReadCoalescer:
         self._read_at = 0.0
         #: The number of frequent small reads in a row; negative after naps that were useless.
         self._frequent = 0
-        self._useless, self._penalty = 0, _PENALTY
+        self._useless = 0
+        self._penalty = _PENALTY
         #: The bytes of the last read without a nap, and the bytes per second of the last reads.
         self._piece = 0
         self._rate = 0.0
@@ -82,10 +84,12 @@ class ReadCoalescer:
     def note_read(self, size: int) -> None:
         """Take note of a read, and begin a nap if it is likely to combine the next reads."""
         now = self._clock()
-        gap, self._read_at = now - self._read_at, now
+        gap = now - self._read_at
+        self._read_at = now
         if self._timer is not None:
             self._cancel_timer()
-        napped, self._napping = self._napping, False
+        napped = self._napping
+        self._napping = False
         if size >= _LARGE or gap > (2 * _LIMIT if napped else _FREQUENT):
             if self._frequent > 0:
                 self._frequent = 0
@@ -113,12 +117,14 @@ class ReadCoalescer:
     def _count_useless_nap(self, size: int) -> None:
         """Count naps that combined nothing."""
         if size >= _USEFUL * self._piece:
-            self._useless, self._penalty = 0, _PENALTY
+            self._useless = 0
+            self._penalty = _PENALTY
             return
         self._useless += 1
         if self._useless >= _USELESS:
             self._useless = 0
-            self._frequent, self._penalty = -self._penalty, min(2 * self._penalty, _MAX_PENALTY)
+            self._frequent = -self._penalty
+            self._penalty = min(2 * self._penalty, _MAX_PENALTY)
 
     def close(self) -> None:
         """End the nap, if there is one: the connection may serve another response."""

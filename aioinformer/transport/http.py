@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 _log = get_logger("aioinformer.transport")
 
-READ_BUFFER, STREAM_BUFFER = 128 * 1024, 1024 * 1024
+READ_BUFFER = 128 * 1024
+STREAM_BUFFER = 1024 * 1024
 """Bytes that may wait for the reader of a body, and of a stream. At twice as many, reading from the socket pauses until
 the reader catches up, and each pause of a stream costs as much as several events."""
 
@@ -124,8 +125,10 @@ class HttpTransport:
         collect_reads: bool = True,
         owner: Owner | None = None,
     ) -> None:
-        own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
-        own_token, own_proxy = token if token is None else Secret(token), proxy if proxy is None else Secret(proxy)
+        own_headers = PrivateHeaders(headers or {})
+        own_proxy_headers = PrivateHeaders(proxy_headers or {})
+        own_token = token if token is None else Secret(token)
+        own_proxy = proxy if proxy is None else Secret(proxy)
         del headers, proxy_headers, token, proxy  # a traceback could show them
         self._url = _server_url(base_url)
         self._base = str(self._url).rstrip("/")
@@ -215,7 +218,9 @@ class HttpTransport:
         slot = await self._slots.acquire(request, sending, self._header_timeout if total is None else total)
         if sending.waited_for and total is not None:
             request = replace(request, total_timeout=max(total - sending.waited, _LEAST))
-        counters, clock, code = self._counters, asyncio.get_running_loop().time, "<error>"
+        counters = self._counters
+        clock = asyncio.get_running_loop().time
+        code = "<error>"
         began = clock()
         try:
             response = await self._exchange(request, sending)
@@ -287,7 +292,8 @@ class HttpTransport:
         for response in list(self._responses):
             # aiohttp's session would close the connection only, and its readers would wait for ever.
             await response.close()
-        session, self._session = self._session, None
+        session = self._session
+        self._session = None
         if session is not None and session is not self._borrowed:
             await session.close()
             # Sockets close in the next iteration of the event loop. If the loop ended before, it would warn about them.

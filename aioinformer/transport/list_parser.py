@@ -358,7 +358,8 @@ class ListParser(Generic[T]):
 
     def _reject_guess(self, error: DecodeError, end: int) -> None:
         """Let the scanner find the end of the item, because the decoder did not accept the guess."""
-        self._rejected[end], self._trusted = error, False
+        self._rejected[end] = error
+        self._trusted = False
         self._scanner = ItemScanner(self._start)
 
     def _find_end(self) -> Generator[None, None, int]:

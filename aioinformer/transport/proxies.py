@@ -72,7 +72,8 @@ def environment_proxy(server: URL, environment: Mapping[str, str] = os.environ) 
     """
     name = "HTTPS_PROXY" if server.scheme == "https" else "HTTP_PROXY"
     where = name if environment.get(name) else name.lower()
-    host, port = server.host or "", server.port or 0
+    host = server.host or ""
+    port = server.port or 0
     if not environment.get(where) or is_loopback(host):
         return None
     if name == "HTTP_PROXY" and environment.get("REQUEST_METHOD"):
@@ -167,7 +168,8 @@ class SocksConnector(Connector):
 
         # No local variable holds the URL, which may contain a password.
         proxy = self._proxy
-        proxy_host, proxy_port = proxy.url.host or "", proxy.url.explicit_port or _PORT
+        proxy_host = proxy.url.host or ""
+        proxy_port = proxy.url.explicit_port or _PORT
         try:
             opened: socket.socket = await Socks(
                 proxy_type=python_socks.ProxyType.SOCKS5,
@@ -196,9 +198,11 @@ class SocksConnector(Connector):
 def _matches(entry: str, host: str, address: Address | None, port: str) -> bool:
     if (network := _network(entry)) is not None:
         return address is not None and address in network
-    name, wanted_port = entry, ""
+    name = entry
+    wanted_port = ""
     if split := _HOST_PORT(entry):
-        name, wanted_port = split[1] or split[2] or "", split[3]
+        name = split[1] or split[2] or ""
+        wanted_port = split[3]
     if not name or (wanted_port and wanted_port != port):
         return False
     if "%" not in name and (excluded := address_of(name)) is not None:

@@ -176,7 +176,8 @@ def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
         return ""
     taken = len(getattr(connector, "_acquired", ()))
     by_host = getattr(connector, "_acquired_per_host", {})
-    limit, limit_per_host = connector.limit, connector.limit_per_host
+    limit = connector.limit
+    limit_per_host = connector.limit_per_host
     if limit and taken >= limit:
         reached = f"limit={limit}"
     elif limit_per_host and any(len(each) >= limit_per_host for key, each in by_host.items() if _is_of(key, server)):
@@ -312,7 +313,8 @@ def note_connections(connector: Any) -> None:
         if sent is None:
             sending = None
         else:
-            sending, request = sent.report, arguments[0]
+            sending = sent.report
+            request = arguments[0]
             if sent.method != "GET" and sent.request not in (None, request):
                 raise aiohttp.ServerDisconnectedError
             sent.request = request
@@ -324,7 +326,8 @@ def note_connections(connector: Any) -> None:
             connection.close()
             connection = await connect(*arguments, **options)
         if sending is not None:
-            sending.handed, sending.reused = True, connection.protocol in used
+            sending.handed = True
+            sending.reused = connection.protocol in used
             if sending.reused:
                 return connection
         used.add(connection.protocol)

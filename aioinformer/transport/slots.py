@@ -56,7 +56,8 @@ class Slot:
 
     def release(self) -> None:
         """Release the slot. May be repeated."""
-        lane, self._lane = self._lane, None
+        lane = self._lane
+        self._lane = None
         if lane is not None:
             lane.release()
 

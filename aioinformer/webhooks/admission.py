@@ -365,7 +365,8 @@ def _patch(hook: Hook[Any], sent: bytes, obj: Any, result: Any) -> list[dict[str
     if result is obj:
         return []
     merge = merge_patch(obj, result)
-    members, metadata = set(changed_members(merge)), merge.get("metadata") or {}
+    members = set(changed_members(merge))
+    metadata = merge.get("metadata") or {}
     fixed = sorted(members & {"apiVersion", "kind", "status"})
     fixed += [f"metadata.{name}" for name in ("name", "namespace", "uid", "generateName") if name in metadata]
     if fixed and not (fixed == ["status"] and "status" not in hook.resource.subresources):
@@ -374,7 +375,8 @@ def _patch(hook: Hook[Any], sent: bytes, obj: Any, result: Any) -> list[dict[str
 
 
 def _status(hook: Hook[Any], request: SentRequest, refusal: Denied) -> dict[str, Any]:
-    resource, name = hook.resource, request.name
+    resource = hook.resource
+    name = request.name
     causes = [{"reason": "FieldValueInvalid", "message": why, "field": at} for at, why in refusal.fields.items()]
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return {

@@ -38,7 +38,8 @@ class Authority(NamedTuple):
     @property
     def renewal(self) -> datetime:
         """When the CA is to be replaced."""
-        begin, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
+        begin = self.certificate.not_valid_before_utc
+        end = self.certificate.not_valid_after_utc
         return begin + (end - begin) * _RENEWED
 
     def bundle(self, now: datetime) -> bytes:

@@ -105,8 +105,10 @@ class Certificates:
         """Return the CA in the Secret, after making or replacing it if need be, and what clients must trust, in PEM."""
         from aioinformer.webhooks import authority
 
-        server, now = self._server, self._now()
-        where, name = f"Secret {server.namespace}/{server.secret}", f"CA of {server.name}.{server.namespace}"[:64]
+        server = self._server
+        now = self._now()
+        where = f"Secret {server.namespace}/{server.secret}"
+        name = f"CA of {server.name}.{server.namespace}"[:64]
         secrets = self._client.with_options(namespace=server.namespace).resource(SECRETS)
         found = await secrets.get_or_none(server.secret)
         stored = PrivateDict({} if found is None else document_of(found))

@@ -110,10 +110,15 @@ class AdmissionRequest(Stated[State_co], Generic[T, State_co]):
         super().__init__(state)
         self.resource = hook.resource
         self.operation: Operation = sent.operation.lower()  # type: ignore[assignment]
-        self.subresource, self.namespace, self.name = sent.sub_resource, sent.namespace, sent.name
-        self.user, self.dry_run = sent.user_info, bool(sent.dry_run)
+        self.subresource = sent.sub_resource
+        self.namespace = sent.namespace
+        self.name = sent.name
+        self.user = sent.user_info
+        self.dry_run = bool(sent.dry_run)
         self.warnings: list[str] = []
-        self._hook, self._sent, self._informers = hook, sent, informers
+        self._hook = hook
+        self._sent = sent
+        self._informers = informers
         self._is_own = is_own
 
     @cached_property

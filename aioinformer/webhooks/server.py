@@ -144,7 +144,8 @@ async def serving(server: WebhookServer, admission: Admission, client: Client, g
                 task.cancel()
                 await asyncio.wait({task})
     finally:
-        admission.port, admission.trouble = None, ""
+        admission.port = None
+        admission.trouble = ""
 
 
 async def _refresh(server: WebhookServer, certificates: Certificates, admission: Admission) -> None:
@@ -158,7 +159,8 @@ async def _refresh(server: WebhookServer, certificates: Certificates, admission:
             remedy = ""
             if isinstance(error, ApiError):
                 remedy = f"; check namespace {server.namespace}, and the rights with `aioinformer check`"
-            message, level = "%s: %s%s; trying again", WARNING if isinstance(error, AioinformerError) else ERROR
+            message = "%s: %s%s; trying again"
+            level = WARNING if isinstance(error, AioinformerError) else ERROR
             errors.report("the certificate", error, message, "the certificate of webhooks", error, remedy, level=level)
             admission.trouble = admission.trouble and f"no certificate: {error}"
         await asyncio.sleep(_RETRY if admission.trouble else _INTERVAL)

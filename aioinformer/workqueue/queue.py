@@ -300,7 +300,8 @@ class _Worker(Generic[T]):
         return self._current[0]
 
     def _finish(self) -> None:
-        current, self._current = self._current, None
+        current = self._current
+        self._current = None
         if current is not None:
             self._queue._finish(*current)
 

@@ -33,7 +33,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS = ("int", "uint", "double")
 _ORDERED = ("bool", "string", "bytes", "timestamp", "duration")
 # Go writes numbers outside of these exponents in scientific notation.
-_LEAST_EXPONENT, _MOST_EXPONENT = -4, 6
+_LEAST_EXPONENT = -4
+_MOST_EXPONENT = 6
 
 
 def _comparisons(compare: Callable[[Any, Any], bool]) -> dict[str, Callable[[Any, Any], bool]]:

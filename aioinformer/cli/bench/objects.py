@@ -62,7 +62,8 @@ class Deliveries:
         self._complete = asyncio.Event()
 
     def on_update(self, old: Any, new: Any) -> None:
-        now, stamp = perf_counter(), new.data[_STAMP]
+        now = perf_counter()
+        stamp = new.data[_STAMP]
         self.times[stamp] = now
         self._awaited.discard(stamp)
         if not self._awaited:

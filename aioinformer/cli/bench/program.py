@@ -109,7 +109,8 @@ class BenchProgram(Program):
 
     async def _measure(self, transport: Transport, namespace: str) -> None:
         options = self._options
-        maps, delivered = ConfigMaps(transport, namespace, options.size), Deliveries()
+        maps = ConfigMaps(transport, namespace, options.size)
+        delivered = Deliveries()
         numbers = range(options.objects)
         begin = perf_counter()
         await run_concurrently(maps.create(number) for number in numbers)
@@ -128,7 +129,8 @@ class BenchProgram(Program):
     async def _measure_watch(
         self, transport: Transport, namespace: str, maps: ConfigMaps, delivered: Deliveries
     ) -> None:
-        blocked, delivered_late = BlockedWatches(transport), Deliveries()
+        blocked = BlockedWatches(transport)
+        delivered_late = Deliveries()
         informer = _informer(blocked, namespace, RunOptions(streaming_list=False))
         registration = informer.add_event_handler(on_update=delivered_late.on_update)
         begin = perf_counter()
@@ -137,16 +139,19 @@ class BenchProgram(Program):
                 await registration.wait_for_sync()
             self._report("list in pages", objects=len(informer.get_indexer()), seconds=perf_counter() - begin)
 
-            begin, cpu = perf_counter(), process_time()
+            begin = perf_counter()
+            cpu = process_time()
             stamps = {number: f"watch-{number}" for number in range(self._options.objects)}
             await run_concurrently(maps.stamp(number, stamp) for number, stamp in stamps.items())
             await delivered.wait_for(set(stamps.values()))
             self._report("watch", events=len(stamps), seconds=perf_counter() - begin, cpu_seconds=process_time() - cpu)
 
-            begin, cpu = perf_counter(), process_time()
+            begin = perf_counter()
+            cpu = process_time()
             blocked.unblock()
             await delivered_late.wait_for(set(stamps.values()))
-            seconds, cpu_seconds = perf_counter() - begin, process_time() - cpu
+            seconds = perf_counter() - begin
+            cpu_seconds = process_time() - cpu
             self._report("catch up", events=len(stamps), seconds=seconds, cpu_seconds=cpu_seconds)
 
     async def _measure_latency(self, maps: ConfigMaps, delivered: Deliveries) -> None:

@@ -429,7 +429,8 @@ def manifests(
     from aioinformer.cli.projects.kustomize import Deployed, unchecked_conditions, write_base
 
     loaded = loading.load_manager(manager, namespaces)
-    account, named = loading.service_account(service_account, loaded), loaded.namespaces if namespaces else ()
+    account = loading.service_account(service_account, loaded)
+    named = loaded.namespaces if namespaces else ()
     if pod_monitor and service_monitor:
         raise click.UsageError("pass --pod-monitor or --service-monitor, not both: each pod would be scraped twice")
     if (pod_monitor or service_monitor) and loaded.metrics is False:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 DASHBOARD: Final = "aioinformer-dashboard.json"
 ALERT_RULES: Final = "aioinformer-alerts.yaml"
 #: Panels in a row of the dashboard, which has 24 columns, and the height of each.
-_IN_A_ROW, _COLUMNS, _HEIGHT = 3, 24, 8
+_IN_A_ROW = 3
+_COLUMNS = 24
+_HEIGHT = 8
 _DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _DEPLOYMENT: Final = 'cluster=~"$cluster", namespace=~"$namespace"'
 _MANAGER: Final = f'{_DEPLOYMENT}, manager=~"$manager"'
@@ -46,7 +48,8 @@ def _asset(name: str) -> bytes:
 
 def dashboard() -> bytes:
     """Return the dashboard as JSON, for the import of Grafana."""
-    width, graphs = _COLUMNS // _IN_A_ROW, msgspec.yaml.decode(_asset("panels.yaml"))
+    width = _COLUMNS // _IN_A_ROW
+    graphs = msgspec.yaml.decode(_asset("panels.yaml"))
     panels = [
         {
             "id": number + 1,

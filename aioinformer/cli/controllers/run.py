@@ -63,7 +63,8 @@ def run_manager(manager: Manager, server: ServerOptions, report_file: str = "") 
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Any]:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
         assert task is not None
 
         def interrupt() -> None:

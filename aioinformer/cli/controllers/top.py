@@ -71,14 +71,17 @@ class Screen(msgspec.Struct):
         if key in ("up", "down"):
             self.selected = max(0, min(self.selected + (1 if key == "down" else -1), len(rows) - 1))
         elif key == "list":
-            self.shown, self.selected = LISTS[(LISTS.index(self.shown) + 1) % len(LISTS)], 0
+            self.shown = LISTS[(LISTS.index(self.shown) + 1) % len(LISTS)]
+            self.selected = 0
         elif key == "sort":
             self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
         elif key == "enter" and rows:
             row = rows[self.selected]
-            self.followed, self.detail = (row["controller"], row["key"]), {}
+            self.followed = (row["controller"], row["key"])
+            self.detail = {}
         elif key == "escape":
-            self.followed, self.detail = None, {}
+            self.followed = None
+            self.detail = {}
 
     def lines(self) -> Iterator[str]:
         """Yield the screen as lines without a terminal: what is wrong, then the controllers."""
@@ -104,7 +107,8 @@ class Screen(msgspec.Struct):
             parts[0].stylize("red")
         if standby := report.get("standby"):
             parts.append(_line("standby: ", "cyan", standby))
-        problems, most = report.get("problems", ()), max(2, height // 6)
+        problems = report.get("problems", ())
+        most = max(2, height // 6)
         for each in problems[:most]:
             style = "red" if each["severity"] == "error" else "yellow"
             parts.append(_line(f"{each['severity']}: ", style, each["text"]))
@@ -223,7 +227,8 @@ class TopProgram(Program):
                         raise UsageError(f"{self._base} is no debug page: {answer.status} {await _reason(answer)}")
                     async for line in answer.content:
                         if line.startswith(b"data: "):
-                            self._screen.report, self._screen.lost = msgspec.json.decode(line[6:]), ""
+                            self._screen.report = msgspec.json.decode(line[6:])
+                            self._screen.lost = ""
                             self._show()
                             self._load()
                 lost = "the manager has closed the page"
@@ -282,7 +287,8 @@ def _keyboard(on_key: Callable[[str], None]) -> Iterator[None]:
     import termios
     import tty
 
-    number, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+    number = sys.stdin.fileno()
+    loop = asyncio.get_running_loop()
     before = termios.tcgetattr(number)
 
     def read() -> None:

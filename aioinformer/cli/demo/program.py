@@ -204,7 +204,8 @@ def pod_rows(feed: Feed) -> list[PodRow]:
     from aioinformer.cli.demo.view import PodRow
 
     rows = []
-    now, today = time.monotonic(), datetime.now(UTC)
+    now = time.monotonic()
+    today = datetime.now(UTC)
     for pod in feed.informer.get_indexer().list():
         containers = (pod.status and pod.status.container_statuses) or ()
         waiting = [each.state.waiting.reason for each in containers if each.state and each.state.waiting]

@@ -86,7 +86,8 @@ def layout(snapshot: Snapshot, height: int) -> Layout:
 
 def _notifications(lines: Sequence[str]) -> Panel:
     text = Text("\n", no_wrap=True, overflow="ellipsis").join(Text.from_ansi(line) for line in lines)
-    text.no_wrap, text.overflow = True, "ellipsis"
+    text.no_wrap = True
+    text.overflow = "ellipsis"
     return Panel(text, title="notifications", title_align="left", border_style="bright_black")
 
 

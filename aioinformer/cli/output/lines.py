@@ -144,7 +144,8 @@ class TextFormat:
         return self._text_line("add", key_of(obj), "" if initial else f"version {identity(obj)[1]}")
 
     def update(self, old: Any, new: Any) -> bytes:
-        (old_uid, old_version), (uid, version) = identity(old), identity(new)
+        old_uid, old_version = identity(old)
+        uid, version = identity(new)
         if old_uid != uid:
             details = "deleted and created again"
         elif old_version == version:
@@ -166,7 +167,8 @@ class TextFormat:
 
     def _text_line(self, event: str, key: str, details: str) -> bytes:
         palette = self._palette
-        padded_event, details = palette.paint(event, f"{event:<6}"), visible(details)
+        padded_event = palette.paint(event, f"{event:<6}")
+        details = visible(details)
         columns = self._columns.pad(self._resource, visible(key))
         line = f"{palette.paint('time', self._clock())}  {padded_event}  {columns}"
         return f"{line}  {details}\n".encode() if details else f"{line.rstrip()}\n".encode()

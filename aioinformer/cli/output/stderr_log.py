@@ -47,7 +47,8 @@ class LineHandler(logging.Handler):
 @contextmanager
 def log_to(handler: logging.Handler, level: str = "INFO") -> Iterator[None]:
     """Send log records only to this handler: of the package from a level on, of other packages from WARNING on."""
-    root, package = logging.getLogger(), logging.getLogger("aioinformer")
+    root = logging.getLogger()
+    package = logging.getLogger("aioinformer")
     before = root.handlers[:], root.level, package.level
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

@@ -90,7 +90,8 @@ def _storage_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[s
 def _version_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     now = {each["name"]: each for each in after["versions"]}
     for was in before["versions"]:
-        name, path = was["name"], f"versions.{was['name']}"
+        name = was["name"]
+        path = f"versions.{was['name']}"
         each = now.get(name)
         if each is None:
             stored = "; objects may be stored in it" if was.get("storage") else ""

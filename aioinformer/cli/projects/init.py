@@ -33,7 +33,8 @@ def init_project(folder: Path, group: str, kind: str) -> list[str]:
     name = folder.absolute().name
     _check_name(name)
     declared: CustomResource[object] = custom_resource(type(kind, (), {}), group, "v1alpha1")
-    package, module = name.replace("-", "_"), declared.singular
+    package = name.replace("-", "_")
+    module = declared.singular
     for what, word in (("NAME", package), ("--kind", module), ("--kind", kind), ("--kind", declared.plural)):
         if keyword.iskeyword(word):
             whose = f", the plural of {kind}," if word == declared.plural else ""

@@ -169,14 +169,17 @@ def _ingress(manager: Manager) -> Iterator[dict[str, Any]]:
 
 
 def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> Any:
-    name, server = words["name"], manager.webhooks
+    name = words["name"]
+    server = manager.webhooks
     port = _health_port(manager)
     command = ["aioinformer", "run", options.place, "--health-port", str(port), "--log-format", "json"]
     for each in options.namespaces:
         command += ["--namespace", each]
     # Any number of replicas may answer reviews, but only one may run controllers.
     elected = manager.leader_election is not None or (server is not None and not manager.controllers)
-    ports, mounts, volumes = [{"name": "health", "containerPort": port}], None, None
+    ports = [{"name": "health", "containerPort": port}]
+    mounts = None
+    volumes = None
     if server is not None:
         ports.append({"name": "webhooks", "containerPort": server.port})
         if server.files_secret:

@@ -90,7 +90,8 @@ class ResourceWatch:
             )
         )
         printer.has_synced = registration.has_synced
-        not_found, backing_off = asyncio.Event(), asyncio.Event()
+        not_found = asyncio.Event()
+        backing_off = asyncio.Event()
 
         def on_state(state: InformerState) -> None:
             printer.note_list_version()

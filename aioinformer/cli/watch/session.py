@@ -143,7 +143,8 @@ class WatchSession(Program):
 
 def line_format(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> LineFormat | None:
     """Return the format of the lines for a resource; None for the summary alone."""
-    several, name = len(options.targets) > 1, resource.group_resource
+    several = len(options.targets) > 1
+    name = resource.group_resource
     redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
     match options.output:
         case Output.TEXT:

@@ -64,9 +64,11 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     """
     if cached is None:
         return "the object is not in the cache"
-    live, wanted = document_of(cached), msgspec.json.decode(desired)
+    live = document_of(cached)
+    wanted = msgspec.json.decode(desired)
     whole = {**wanted}
-    metadata, own_metadata = live.get("metadata"), wanted.get("metadata")
+    metadata = live.get("metadata")
+    own_metadata = wanted.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(own_metadata, dict):
         return "metadata is missing"
     for name in ("apiVersion", "kind"):
@@ -154,12 +156,14 @@ class _Proof(NamedTuple):
         # A create records nothing that is not stored.
         can_state = [name for name in wanted if self.exact or stored.get(name) is not None]
         stating = [name for name in can_state if _is_stated(name, wanted, stored)]
-        stated, recorded = {f"f:{name}" for name in stating}, set(names)
+        stated = {f"f:{name}" for name in stating}
+        recorded = set(names)
         if missing := (stated ^ recorded if self.exact else stated - recorded):
             name = min(missing).removeprefix("f:")
             return f"{path}.{name} is not among the recorded fields" if name in wanted else f"{path}.{name} is left out"
         for name, value in wanted.items():
-            below, found = fields.get(f"f:{name}", {}), ""
+            below = fields.get(f"f:{name}", {})
+            found = ""
             if name not in stored and value in ([], {}):
                 # Merged with what others have set. A create may have recorded defaults below.
                 found = f"{path}.{name} differs" if below and self.exact else ""
@@ -204,7 +208,8 @@ class _Proof(NamedTuple):
 
 def _is_stated(name: str, wanted: _Members, stored: _Members) -> bool:
     """Return whether an apply records a member or a part of it. An empty list that is merged is not recorded."""
-    value, below = wanted[name], stored.get(name)
+    value = wanted[name]
+    below = stored.get(name)
     if value and isinstance(value, dict) and isinstance(below, dict) and not isinstance(below, Whole):
         return any(_is_stated(each, value, below) for each in value)
     return value != [] or name in stored

@@ -32,12 +32,14 @@ def merge_patch(old: Any, new: Any) -> dict[str, Any]:
     Raises:
         UsageError: one of them is not an object, or has no JSON form.
     """
-    before, after = document_of(old), document_of(new)
+    before = document_of(old)
+    after = document_of(new)
     for name in ("apiVersion", "kind"):  # lists omit them
         if before.get(name) is None or after.get(name) is None:
             before.pop(name, None)
             after.pop(name, None)
-    was, now = before.get("metadata"), after.get("metadata")
+    was = before.get("metadata")
+    now = after.get("metadata")
     version = was.get("resourceVersion") if isinstance(was, dict) else None
     for metadata in (was, now):
         if isinstance(metadata, dict):

@@ -302,7 +302,8 @@ def _same(value: Any) -> Any:
 
 def _replace(document: Document, old: str, new: str, converted: Callable[[Any], Any]) -> None:
     """Move a field, and convert its value; where there is no place for it, it stays."""
-    before, after = names_within(old), names_within(new)
+    before = names_within(old)
+    after = names_within(new)
     for member in members(document, around(old)):
         value = look(member, before)
         if value is ABSENT:

@@ -84,7 +84,8 @@ class Quarantine:
     def add(self, error: DecodeError) -> bool:
         """Count an object that was skipped. Return whether it was not tracked before."""
         self.total += 1
-        key, reason = error.key, str(error).removeprefix(f"{error.key}: ")
+        key = error.key
+        reason = str(error).removeprefix(f"{error.key}: ")
         tracked = self._reasons if self._listed is None else self._listed
         new = key not in tracked
         if not key:
@@ -123,7 +124,8 @@ class Quarantine:
 
     def begin_list(self) -> None:
         """Begin to collect the objects of a list."""
-        self._listed, self._listed_nameless = {}, 0
+        self._listed = {}
+        self._listed_nameless = 0
 
     def end_list(self, names: Container[str]) -> None:
         """Replace the tracked objects with those of the complete list."""
@@ -132,8 +134,10 @@ class Quarantine:
         for key, reason in self._reasons.items():
             if key and key not in listed and key in names:
                 self.leaving[key] = reason, _BATCHES_UNTIL_CACHED
-        left, self._reasons = self._reasons.keys() - listed.keys(), listed
-        self._listed, self.nameless = None, self._listed_nameless
+        left = self._reasons.keys() - listed.keys()
+        self._reasons = listed
+        self._listed = None
+        self.nameless = self._listed_nameless
         for key in left:
             self._on_change(key, "", "")
 
@@ -225,7 +229,8 @@ def read_changes(
     deltas = changes.deltas
     tracking = quarantine.is_tracking
     for event in events:
-        record, delta = event.record, None
+        record = event.record
+        delta = None
         if record is not None and event.error is None:
             version = record.resource_version
             delta = Delta(_DELTA_TYPES[event.type], record)
@@ -269,7 +274,8 @@ def read_changes(
 
 def _is_repeated(record: Record, deltas: list[Delta[Record]], known: Callable[[str], Record | None]) -> bool:
     """Return whether an event brings a version of its object that is cached, or was read just before."""
-    key, version = record.key, record.resource_version
+    key = record.key
+    version = record.resource_version
     cached = known(key)
     if cached is not None and cached.resource_version == version:
         return True

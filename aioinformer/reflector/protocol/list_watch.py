@@ -361,7 +361,8 @@ class ListWatchProtocol:
         if record.silent or state.doubt or events[-1].type == BOOKMARK:
             self._watches.hear(now, bookmark=events[-1].type == BOOKMARK)
         changes = read_changes(events, position.version, position.ordered, state.quarantine, self._known, state.log)
-        position.version, position.ordered = changes.version, changes.ordered
+        position.version = changes.version
+        position.ordered = changes.ordered
         if changes.quarantined:
             self.state.show_healthy()
         conclusions.append(Changed(changes.deltas, changes.version))
@@ -429,7 +430,8 @@ class ListWatchProtocol:
                 self.state.fail(error, now, Stage.DECIDE)
 
     def _on_failure(self, error: ApiError | TransportError | DecodeError | ProcessingError, now: float) -> None:
-        state, watches = self.state, self._watches
+        state = self.state
+        watches = self._watches
         if isinstance(error, TransportError) or (isinstance(error, ApiError) and error.status >= 500):
             watches.record.server_lost = True
         if watches.headless and not (isinstance(error, TransportError) and error.sent):

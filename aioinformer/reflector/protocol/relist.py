@@ -134,7 +134,8 @@ class Relist:
         """Begin a list, in pages or in one body. Objects of a list that was not completed are discarded."""
         self._records = None
         self._quarantine.begin_list()
-        self._token, self._paged = "", paged
+        self._token = ""
+        self._paged = paged
 
     @property
     def streams(self) -> bool:
@@ -144,7 +145,8 @@ class Relist:
 
     def end(self) -> ListedObjects[Record]:
         """Complete the list and return its objects by key. They are not copied: that would block the event loop."""
-        records, self._records = self._collected(), None
+        records = self._collected()
+        self._records = None
         self._size = len(records)
         self._quarantine.end_list(records)
         return records
@@ -179,7 +181,9 @@ class Relist:
                 result.failure = event.error
                 break
             elif event.type == BOOKMARK and event.initial_events_end:
-                result.complete, result.version, result.rest = True, event.version, events[position:]
+                result.complete = True
+                result.version = event.version
+                result.rest = events[position:]
                 break
             elif event.type == BOOKMARK and event.error is None:
                 # KEP-3157: no bookmark comes before the one that ends the initial events.
@@ -202,7 +206,8 @@ class Relist:
         if self._quarantine.is_tracking or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
             new_items = [self._add(item) for item in items]  # a list: `any` must not stop at the first new item
             return any(new_items)
-        put, new = self._collected().put, False
+        put = self._collected().put
+        new = False
         for item in items:
             new = put(item.key, item) or new  # type: ignore[arg-type] # none of them is an error
         return new

@@ -228,7 +228,9 @@ class ProtocolState:
         phase = _PHASE_OF_STATUS.get(error.status if isinstance(error, ApiError) else 0, Phase.BACKING_OFF)
         at_most = _UNTIL_SERVED if phase is Phase.NOT_FOUND else inf
         self.pace.delay(now, getattr(error, "retry_after", None), at_most=at_most)
-        text, before, self._failure = str(error), self._failure, str(error)
+        text = str(error)
+        before = self._failure
+        self._failure = text
         # Without both permissions, "cannot list" and "cannot watch" alternate: another text counts when it repeats.
         if not (phase is self.phase is Phase.FORBIDDEN) or text == before:
             self.show(phase, text)
@@ -266,7 +268,8 @@ class ProtocolState:
 
     def show(self, phase: Phase, reason: str) -> None:
         """Show a phase and its reason."""
-        self.phase, self.reason = phase, reason
+        self.phase = phase
+        self.reason = reason
 
     def __repr__(self) -> str:
         reading = ", reading" if self.reading else ""

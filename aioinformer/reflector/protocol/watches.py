@@ -87,13 +87,16 @@ class WatchRecord(msgspec.Struct):
 
     def begin(self, version: str, now: float, timeout: float) -> None:
         """Start the record of a watch."""
-        self.opened_at, self.deadline, self.events = now, now + timeout + GRACE, 0
+        self.opened_at = now
+        self.deadline = now + timeout + GRACE
+        self.events = 0
         self.start_at(version)
         self.synthetic = starts_without_version(version)
 
     def start_at(self, version: str) -> None:
         """Set the version from which the watch starts: after a streaming list, the version of the list."""
-        self.started_at, self.synthetic = version, False
+        self.started_at = version
+        self.synthetic = False
 
     def is_short(self, now: float) -> bool:
         """Return whether a response that ends now was suspiciously short."""
@@ -169,20 +172,23 @@ class Watches:
         self._state = state
         self._options = options
         self._random = random
-        self._timeout, self._sent_at = 0, 0.0
+        self._timeout = 0
+        self._sent_at = 0.0
 
     # Opening.
 
     def request_stream(self, now: float) -> ListOptions:
         """Return the request for a streaming list, which continues as a watch."""
         options = self._options.stream(self._state.position.held or "", self._random())
-        self._timeout, self._sent_at = options.timeout_seconds, now
+        self._timeout = options.timeout_seconds
+        self._sent_at = now
         return options
 
     def request_watch(self, now: float) -> Send:
         """Return the request for a watch from the last version."""
         options = self._options.watch(self._state.position.version, self._random())
-        self._timeout, self._sent_at = options.timeout_seconds, now
+        self._timeout = options.timeout_seconds
+        self._sent_at = now
         return Send(options, patience=self.head_patience)
 
     def begin(self) -> None:
@@ -258,8 +264,10 @@ class Watches:
         Args:
             cut: the error of the connection; None if the server ended the watch.
         """
-        state, record = self._state, self.record
-        moved, short = record.has_moved(state.position.version), record.is_short(now)
+        state = self._state
+        record = self.record
+        moved = record.has_moved(state.position.version)
+        short = record.is_short(now)
         self.count_end(now)
         state.set_list_reason("ended")
         if moved:
@@ -282,8 +290,10 @@ class Watches:
     def count_end(self, now: float) -> None:
         """Reset the errors that the watch which ends now has refuted."""
         self.headless = False
-        record, pace = self.record, self._state.pace
-        moved, short = record.has_moved(self._state.position.version), record.is_short(now)
+        record = self.record
+        pace = self._state.pace
+        moved = record.has_moved(self._state.position.version)
+        short = record.is_short(now)
         if record.events:
             record.fruitless = 0
             if record.foreign == self._state.quarantine.foreign:
@@ -305,7 +315,8 @@ class Watches:
 
     def on_silence(self, seconds: float, now: float) -> None:
         """Decide what follows a watch without an event for the idle timeout. This is not a failure."""
-        state, record = self._state, self.record
+        state = self._state
+        record = self.record
         silence = f"no event came for {seconds:g} s"
         if record.is_regular:
             reason = f"{silence}, and the server sends bookmarks regularly"

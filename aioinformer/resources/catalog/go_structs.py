@@ -107,7 +107,8 @@ def go_json(obj: Mapping[str, Any], *, stored: bool = False) -> Mapping[str, Any
         obj: with `kind` and `apiVersion`.
         stored: whether the object comes from the storage instead of from a client.
     """
-    kind, api_version = obj["kind"], obj["apiVersion"]
+    kind = obj["kind"]
+    api_version = obj["apiVersion"]
     name = message_name(api_version, kind)
     if not name:
         return obj
@@ -121,7 +122,8 @@ def stored_form(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     Of the defaults of a server, there are constants alone, in parts that are replaced as a whole. Members that the
     structs lack stay, as those of custom resources do.
     """
-    name, metadata = message_name(obj["apiVersion"], obj["kind"]), obj.get("metadata")
+    name = message_name(obj["apiVersion"], obj["kind"])
+    metadata = obj.get("metadata")
     if name:
         return _encode(obj, _struct(name, True, True)) | {name: obj[name] for name in ("kind", "apiVersion")}
     if not isinstance(metadata, dict):
@@ -133,7 +135,8 @@ def _encode(value: Mapping[str, Any], struct: _Struct) -> dict[str, Any]:
     slots = struct.slots
     result: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
-    last, ordered = -1, True
+    last = -1
+    ordered = True
     for name, found in value.items():
         slot = slots.get(name)
         if slot is None:
@@ -295,9 +298,11 @@ def _field(text: str, package: str) -> Field:
     if pointer:
         kind = kind[1:]
     elif kind.startswith("[]"):
-        shape, kind = "list", kind[2:]
+        shape = "list"
+        kind = kind[2:]
     elif kind.startswith("map "):
-        shape, kind = "map", kind[4:]
+        shape = "map"
+        kind = kind[4:]
     if kind not in _NUMBERS and kind not in ("string", "bytes") and kind[0] != "@" and "." not in kind:
         kind = f"{package}.{kind}"
     return Field(

@@ -103,7 +103,8 @@ def _client_module() -> ModuleType:
 
 
 def _make(library: Any, access: Access, files: ExitStack) -> ApiClient:
-    tls, credentials = access.tls, access.credentials
+    tls = access.tls
+    credentials = access.credentials
     configuration: Configuration = library.Configuration(host=access.server)
     if access.server.startswith("https"):
         configuration.ssl_ca_cert = _path(files, Secret(tls.certificate_authority_data), tls.certificate_authority)
@@ -169,4 +170,5 @@ def _connect_through(proxy: Proxy, api_client: ApiClient, tls: TLS) -> None:
     rest.pool_manager.detach()  # no connection has been opened
     limit = api_client.configuration.connection_pool_maxsize
     connector = connector_kind(proxy)(limit=limit, ssl=make_context(tls, Credential()))
-    rest.proxy, rest.pool_manager = None, ClientSession(connector=connector, read_bufsize=2**21)
+    rest.proxy = None
+    rest.pool_manager = ClientSession(connector=connector, read_bufsize=2**21)

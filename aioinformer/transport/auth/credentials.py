@@ -193,7 +193,8 @@ def _is_in_pod() -> bool:
 
 
 async def _connect_in_cluster(max_requests: int | None) -> Connection:
-    token, authority = TokenFile(SERVICE_ACCOUNT / "token"), SERVICE_ACCOUNT / "ca.crt"
+    token = TokenFile(SERVICE_ACCOUNT / "token")
+    authority = SERVICE_ACCOUNT / "ca.crt"
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}") for name in ("HOST", "PORT"))
     try:
         if not host or not port:
@@ -265,7 +266,8 @@ def _nobody(found: Context) -> Owner:
 
 def _credentials_of(found: Context) -> Credentials:
     """Return the source of the user's credentials. A token precedes a plugin, as in client-go."""
-    user, where = found.user, found.where
+    user = found.user
+    where = found.where
     if user.get("token") and (flaw := bearer_flaw(user["token"])) is not None:
         raise UsageError(f"{where}.token {flaw}; log in again")
     if user.get("tokenFile"):

@@ -44,7 +44,8 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
     Raises:
         UsageError: a field is missing or wrong, or the program does not exist.
     """
-    settings, cluster = private(settings), private(cluster)
+    settings = private(settings)
+    cluster = private(cluster)
     if (mistake := _mistake(settings)) is not None:
         raise UsageError(f"{where}.exec.{mistake}")
     return ExecPlugin(
@@ -109,7 +110,8 @@ class ExecCredentials(RenewedCredentials):
         except TooMuchOutput:
             reason = f"printed more than {MAX_BYTES} bytes"
         except OSError as error:
-            reason, cause = f"cannot be run: {os_reason(error)}", bare(error)
+            reason = f"cannot be run: {os_reason(error)}"
+            cause = bare(error)
         else:
             answer = self._read(ended)
             if not isinstance(answer, str):

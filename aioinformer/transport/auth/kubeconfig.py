@@ -73,7 +73,8 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
         UsageError: a file cannot be read or is not a kubeconfig, or the context does not exist.
     """
     merged: dict[str, dict[str, tuple[PrivateDict, Path]]] = {kind: {} for kind in _BODIES}
-    current, read = "", []
+    current = ""
+    read = []
     for path in paths:
         if (content := read_kubeconfig(path)) is None:
             continue
@@ -129,7 +130,8 @@ def tls_of(found: Context) -> TLS:
     Raises:
         UsageError: a field with data is not base64. The message names it, and quotes no content.
     """
-    cluster, user = found.cluster, found.user
+    cluster = found.cluster
+    user = found.user
     return TLS(
         certificate_authority=cluster.get("certificate-authority") or None,
         client_certificate=user.get("client-certificate") or None,

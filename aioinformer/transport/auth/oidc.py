@@ -311,7 +311,8 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
 
 def _tokens(answer: Mapping[str, Any], held: Tokens) -> Tokens | None:
     """Return the tokens in a response, None if it has no usable ID token."""
-    id_token, refresh_token = answer.get("id_token"), answer.get("refresh_token")
+    id_token = answer.get("id_token")
+    refresh_token = answer.get("refresh_token")
     if not isinstance(id_token, str) or not id_token:
         return None
     # A provider that does not rotate refresh tokens leaves them out of the response, and the old one stays valid.

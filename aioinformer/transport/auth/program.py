@@ -98,7 +98,8 @@ class _Outputs(asyncio.SubprocessProtocol):
 
     def __init__(self, most: int) -> None:
         loop = asyncio.get_running_loop()
-        self.output, self.error_output = bytearray(), bytearray()
+        self.output = bytearray()
+        self.error_output = bytearray()
         self.finished: asyncio.Future[None] = loop.create_future()  # the process has ended, or wrote too much
         self.drained: asyncio.Future[None] = loop.create_future()  # the outputs have ended, too
         self.closed: asyncio.Future[None] = loop.create_future()

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from aioinformer.transport.auth.tokens import Credential
     from aioinformer.transport.session import TLS
 
-_SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
+_SEQUENCE = 0x30
+_VERSION = 0xA0
+_UTC_TIME = 0x17
 #: A UTCTime has two digits of the year.
 _CENTURY = 50
 

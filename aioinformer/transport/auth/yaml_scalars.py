@@ -37,7 +37,9 @@ _INTEGER: Final = re.compile(r"([-+]?)(?:(0|[1-9][0-9]*)|0[oO]?([0-7]+)|0[xX]([0
 _BASES: Final = (10, 8, 16, 2)
 _SIGNED_BITS: Final = re.compile(r"0b([-+][01]+)")  # go-yaml reads a sign behind the prefix, too
 _TIMESTAMP: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.]+([Zz]|[-+][0-9]{2}:[0-9]{2})?)?")
-_LOWEST, _HIGHEST, _HIGHEST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
+_LOWEST = -(2**63)
+_HIGHEST = 2**63 - 1
+_HIGHEST_UNSIGNED = 2**64 - 1
 
 #: The Go types that a tag accepts.
 _TYPES: Final[dict[str, tuple[type, ...]]] = {

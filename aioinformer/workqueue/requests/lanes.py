@@ -129,7 +129,8 @@ class Lanes:
         lane = next(iter(ring))
         if len(ring) > 1:
             ring.move_to_end(lane)
-        group, requests = lane.group, lane.requests
+        group = lane.group
+        requests = lane.requests
         entry, _ = requests.popitem(last=False)
         self._size -= 1
         group.runs += 1

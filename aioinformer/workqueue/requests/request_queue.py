@@ -277,7 +277,8 @@ class RequestQueue:
 
     def statistics(self) -> QueueStatistics:
         """Return figures for metrics, in client-go's terms, computed on each call. Thread-safe."""
-        now, schedule = loop_time(), self._schedule
+        now = loop_time()
+        schedule = self._schedule
         working = [now - run.started for run in tuple(schedule.running.values()) if not run.released]
         return QueueStatistics(
             name=self.name,
@@ -296,7 +297,8 @@ class RequestQueue:
     def problems(self) -> tuple[dict[str, int], int, float]:
         """Return parked keys by kind, how many keys fail, and how long the oldest ready one waits. Thread-safe."""
         schedule = self._schedule
-        parked, oldest = Counter(each.kind for each in list(schedule.parked.values())), schedule.oldest()
+        parked = Counter(each.kind for each in list(schedule.parked.values()))
+        oldest = schedule.oldest()
         return dict(parked), len(schedule.failing), 0.0 if oldest is None else max(0.0, loop_time() - oldest)
 
     def longest_failure(self) -> float:

@@ -127,8 +127,11 @@ class Schedule:
             at += after
             self.retries += 1
         if not entry.causes:
-            entry.causes, entry.changed, entry.priority = (cause,), now if changed else None, priority
-            entry.enqueued, entry.at = now, at
+            entry.causes = (cause,)
+            entry.changed = now if changed else None
+            entry.priority = priority
+            entry.enqueued = now
+            entry.at = at
             if entry.state != _RUNNING:
                 self._place(entry, now)
             return
@@ -160,11 +163,16 @@ class Schedule:
         request = (entry.key, entry.causes, entry.left_out, 1, entry.enqueued, entry.priority, entry.at, now)
         run = Run(*request, changed=entry.changed)
         if self.failing and (record := self.failing.get(entry.key)) is not None:
-            run.attempt, run.conflicts = record.attempts + 1, record.conflicts
+            run.attempt = record.attempts + 1
+            run.conflicts = record.conflicts
             # A timer may be called slightly early: a run that was due at the end of the backoff is not.
             run.early = record.until > max(now, entry.at)
-        entry.causes, entry.left_out, entry.changed = (), 0, None
-        entry.state, entry.run, entry.started = _RUNNING, run, now
+        entry.causes = ()
+        entry.left_out = 0
+        entry.changed = None
+        entry.state = _RUNNING
+        entry.run = run
+        entry.started = now
         self.running[entry.key] = run
         return run
 
@@ -192,7 +200,8 @@ class Schedule:
             run.released = True
             self.lanes.end_run(entry.group, now)
         del self.running[run.key]
-        entry.run, entry.state = None, _NEW
+        entry.run = None
+        entry.state = _NEW
         if not isinstance(outcome, Finished):
             if (parked := self._follow(entry, run, outcome, now)) is not None:
                 return parked
@@ -208,9 +217,11 @@ class Schedule:
 
     def _follow(self, entry: Entry, run: Run, outcome: Outcome, now: float) -> Parked | None:
         """Request what an outcome requests, or park the key and return why."""
-        reason, cause = None, ""
+        reason = None
+        cause = ""
         if isinstance(outcome, Park):
-            reason, cause = outcome.reason, "" if outcome.error is None else cause_of(outcome.error)
+            reason = outcome.reason
+            cause = "" if outcome.error is None else cause_of(outcome.error)
         if isinstance(outcome, Unfinished):
             outcome = self._count_conflict(run, outcome, now)
             reason = self._count(run, outcome)
@@ -228,7 +239,9 @@ class Schedule:
             self._request_again(entry, (_RESULT,), outcome.at, priority, now)
         if reason is None or entry.changed is not None:
             return None
-        entry.causes, entry.left_out, entry.state = (), 0, _PARKED
+        entry.causes = ()
+        entry.left_out = 0
+        entry.state = _PARKED
         kind = outcome.kind if isinstance(outcome, Park) else "attempts"
         parked = self.parked[run.key] = Parked(reason, now, run.attempt, kind, cause)
         return parked
@@ -334,7 +347,8 @@ class Schedule:
 
     def _count(self, run: Run, outcome: Unfinished) -> str | None:
         """Count a run that did not succeed; return a reason to park the key, or None."""
-        backoff, record = self._options.backoff, self.failing[run.key]
+        backoff = self._options.backoff
+        record = self.failing[run.key]
         if outcome.counted or outcome.reason or not record.error:  # a run that was cut says nothing of the key
             record.error = outcome.reason or described(outcome.error)
             record.cause = cause_of(outcome.error)
@@ -372,8 +386,12 @@ class Schedule:
         later = entry.causes
         if later:
             at = min(at, self._earliest(entry, entry.at, entry.changed is not None))
-            priority, enqueued = max(priority, entry.priority), min(enqueued, entry.enqueued)
-        entry.causes, entry.at, entry.priority, entry.enqueued = (), at, priority, enqueued
+            priority = max(priority, entry.priority)
+            enqueued = min(enqueued, entry.enqueued)
+        entry.causes = ()
+        entry.at = at
+        entry.priority = priority
+        entry.enqueued = enqueued
         _merge_causes(entry, (*causes, *later))
 
     def _earliest(self, entry: Entry, at: float, changed: bool) -> float:
@@ -409,7 +427,8 @@ class Schedule:
             heapify(self._times)
 
     def _drop(self, entry: Entry) -> None:
-        entry.state, entry.causes = _NEW, ()
+        entry.state = _NEW
+        entry.causes = ()
         del self._entries[entry.key]
 
 

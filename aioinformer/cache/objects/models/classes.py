@@ -121,7 +121,8 @@ def _make(model: str, outer: list[str]) -> type[Model]:
             field = f"{field[1:]}_"
             methods[attribute.name] = property(attrgetter(field), doc=f"The same as `{field}`.")
         if (model, field) in _LATE:
-            field, annotation = f"_{field}", msgspec.Raw
+            field = f"_{field}"
+            annotation = msgspec.Raw
             methods[attribute.name] = property(partial(_decode_late, field))
         fields.append((field, annotation, None))
         renamed[field] = attribute.wire
