@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import aioinformer
 
 #: Python imports the parent packages of a module first. Every module that these do not import is imported with only
@@ -57,7 +55,6 @@ def test_imports_follow_the_contracts_of_the_layers() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.timeout(240)  # it starts an interpreter for each module
 def test_every_module_can_be_imported_first() -> None:
     run = subprocess.run([sys.executable, "-c", EACH_ALONE], capture_output=True, text=True, check=True)
     failures, walked = json.loads(run.stdout)

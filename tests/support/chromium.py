@@ -69,7 +69,7 @@ class Tab:
 
     async def until(self, expression: str) -> None:
         """Wait until an expression is true."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             while not await self.value(f"document.readyState !== 'loading' && !!({expression})"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
@@ -98,7 +98,7 @@ async def chromium(folder: Path) -> AsyncIterator[Tab]:
         )
     try:
         found = folder / "DevToolsActivePort"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             while not found.exists() or not found.read_text().count("\n"):
                 assert process.returncode is None, (folder / "chromium.log").read_text()
                 await asyncio.sleep(0.05)

@@ -267,7 +267,7 @@ async def play(name: str, kubeconfig: Path, port: int, account: Path | None = No
             await asyncio.wait({using})
             if not running.done():
                 program.send_signal(signal.SIGTERM)
-            await asyncio.wait({running}, timeout=30)
+            await asyncio.wait({running}, timeout=50)
         finally:
             if program.returncode is None:
                 program.kill()
@@ -294,7 +294,7 @@ async def _use(name: str, user: User) -> None:
 
 
 async def _ready(url: str) -> None:
-    async with aiohttp.ClientSession() as session, asyncio.timeout(30):
+    async with aiohttp.ClientSession() as session, asyncio.timeout(50):
         while True:
             with suppress(aiohttp.ClientConnectionError):
                 async with session.get(f"{url}/readyz") as answer:

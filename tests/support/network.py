@@ -84,4 +84,4 @@ def broken_link() -> Iterator[BrokenLink]:
 
 
 def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], capture_output=True, check=True, timeout=20)
+    subprocess.run(["ip", *arguments], capture_output=True, check=True, timeout=50)

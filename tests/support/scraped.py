@@ -32,6 +32,6 @@ class Scraped:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until a condition holds."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while not condition():  # noqa: ASYNC110 - statistics change without an event
                 await asyncio.sleep(0.01)

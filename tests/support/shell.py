@@ -226,7 +226,7 @@ ENVIRONMENT = {
     "PYTHONPATH": str(PROJECT),
     "PYTHONWARNINGS": "default::ResourceWarning,default::RuntimeWarning",
 }
-PATIENCE = 30.0
+PATIENCE = 120.0
 """How long a command may take to produce expected output, in seconds."""
 
 

@@ -52,7 +52,7 @@ class Reader:
     async def until(self, *events: str, keys: set[str] | None = None) -> None:
         """Read until these events have come, and the keys are these."""
         wanted = list(events)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while wanted or (keys is not None and set(self.objects) != keys):
                 event = await self._event()
                 if event in wanted:

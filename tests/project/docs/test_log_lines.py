@@ -229,7 +229,7 @@ def _closest(line: str, real: set[str]) -> str:
 async def _error_of(scenario: Callable[[], Awaitable[object]]) -> str:
     """Run a scenario, and return the error that it raises for the user of the package."""
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(200):
             await scenario()
     except UsageError as error:
         return str(error)

@@ -142,7 +142,7 @@ async def test_block_runs_when_pasted(
     names: dict[str, Any] = {"__name__": "pasted"}
     prompt = Prompt(names)
     before = asyncio.all_tasks()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         await prompt.paste(STARTER.code, str(STARTER))
         stack: AsyncExitStack = names["stack"]
         try:
@@ -181,7 +181,7 @@ async def test_documented_test_passes(block: Block, api_server: ApiServer) -> No
         await asyncio.to_thread(test)
         return
     assert [*inspect.signature(test).parameters] == ["api_server"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         await test(api_server)
 
 
@@ -217,7 +217,7 @@ async def test_documented_service_answers_from_its_cache(
     names: dict[str, Any] = {"__name__": "pasted"}
     exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
     app = names["app"]
-    async with TestClient(TestServer(app)) as client, asyncio.timeout(30):
+    async with TestClient(TestServer(app)) as client, asyncio.timeout(200):
         while (await client.get("/readyz")).status != 200:  # noqa: ASYNC110 - a state of another task
             await asyncio.sleep(0.05)
         assert await (await client.get("/nodes/node-1/pods")).json() == ["default/web-0"]
@@ -228,7 +228,7 @@ async def test_documented_controller_reconciles(api_server: ApiServer) -> None:
     names: dict[str, Any] = {"__name__": "pasted"}
     exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
     reconciled = asyncio.Queue[str]()
-    async with SharedInformerFactory(api_server.url) as factory, asyncio.timeout(30):
+    async with SharedInformerFactory(api_server.url) as factory, asyncio.timeout(200):
         informer = factory.core.v1.namespaces.informer()
         factory.start()
         controller = asyncio.create_task(names["control"](informer, reconciled.put))

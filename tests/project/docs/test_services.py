@@ -93,7 +93,7 @@ def test_service_with_an_authorised_stream_is_short() -> None:
 
 async def test_each_worker_has_a_cache(api_server: ApiServer, tmp_path: Path) -> None:
     api_server.create("pods", POD)
-    async with asyncio.timeout(50), serving(tmp_path, api_server, SERVICE + OWN, "--workers", "2") as (url, parent):
+    async with asyncio.timeout(200), serving(tmp_path, api_server, SERVICE + OWN, "--workers", "2") as (url, parent):
         ready: set[int] = set()
         while len(ready) < 2:
             async with aiohttp.ClientSession() as session:  # another connection may reach another worker
@@ -107,7 +107,7 @@ async def test_each_worker_has_a_cache(api_server: ApiServer, tmp_path: Path) ->
 async def test_errors_are_those_of_the_page(api_server: ApiServer, tmp_path: Path) -> None:
     api_server.create("pods", POD)
     async with (
-        asyncio.timeout(50),
+        asyncio.timeout(200),
         serving(tmp_path, api_server, SERVICE + OWN) as (url, _),
         aiohttp.ClientSession() as session,
     ):
@@ -125,7 +125,7 @@ async def test_streams_end_at_shutdown(api_server: ApiServer, tmp_path: Path, op
     api_server.create("pods", POD)
     public = SERVICE.replace("import Rbac", "import EVERYBODY").replace('Rbac(audiences=["dashboard"])', "EVERYBODY")
     async with (
-        asyncio.timeout(50),
+        asyncio.timeout(200),
         aiohttp.ClientSession() as session,
         serving(tmp_path, api_server, public, *options) as (url, pid),
     ):

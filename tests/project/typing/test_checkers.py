@@ -35,7 +35,7 @@ declared = Controller("pods", core_v1.PODS, lambda request: nothing(reveal_type(
 reveal_type(pods)
 """
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 def run(*arguments: str) -> str:

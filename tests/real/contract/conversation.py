@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import CIMultiDictProxy
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 _BETWEEN_READS = 0.05
 JSON = "application/json"
 YAML = "application/yaml"

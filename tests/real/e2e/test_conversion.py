@@ -41,7 +41,7 @@ async def converting(cluster: RealCluster, group: str) -> AsyncIterator[tuple[Cl
 
 async def answering(new: Any, old: Any) -> None:
     """Wait until the API server reaches the webhook, in both directions."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         while True:
             try:
                 await old.apply({"metadata": {"name": "probe"}, "spec": {"size": 1}}, field_manager="probe")

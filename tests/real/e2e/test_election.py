@@ -65,7 +65,7 @@ async def test_standby_with_the_printed_role_takes_over_a_release(
         async with elector.leading() as term:
             assert term.token == 1
 
-    async with AsyncExitStack() as stack, asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async with AsyncExitStack() as stack, asyncio.timeout(200), asyncio.TaskGroup() as tasks:
         connection = await stack.enter_async_context(await connect(kubeconfig=config))
         async with LeaderElector(connection, "it", namespace, identity="first", options=SLOW).leading():
             tasks.create_task(stand_by(stack))

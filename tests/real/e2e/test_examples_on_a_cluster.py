@@ -30,7 +30,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 )
 def test_example_runs_on_a_real_cluster(cluster: RealCluster, name: str, last_line: str) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), "--kubeconfig", str(cluster.kubeconfig)]
-    run = subprocess.run([*command, "--duration", "2"], capture_output=True, text=True, check=False, timeout=90)
+    run = subprocess.run([*command, "--duration", "2"], capture_output=True, text=True, check=False, timeout=200)
     assert run.returncode == 0, run.stderr
     # The handler may print after the program's last line.
     assert any(re.fullmatch(last_line, line) for line in run.stdout.splitlines()[-2:])

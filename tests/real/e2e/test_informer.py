@@ -130,7 +130,7 @@ async def test_informer_waits_for_a_resource_that_is_not_served_yet(operator: Op
             GADGETS.path("default"),
             {"apiVersion": GADGETS.api_version, "kind": "Gadget", "metadata": {"name": "first"}, "spec": {"size": 3}},
         )
-        gadget = await gadgets.wait_for("default/first", timeout=30)
+        gadget = await gadgets.wait_for("default/first", timeout=50)
     assert gadget is not None
     assert gadget["spec"]["size"] == 3
 
@@ -144,7 +144,7 @@ class States:
 
     async def until(self, phase: Phase) -> InformerState:
         """Wait for the next state with this phase."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):
             while (state := await self._queue.get()).phase is not phase:
                 pass
         return state

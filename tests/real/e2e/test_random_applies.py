@@ -253,7 +253,7 @@ def content(obj: Any, cached: Any, skipped: bool) -> Any:
 async def serve_widgets(client: Client) -> None:
     definitions = client.apiextensions.v1.customresourcedefinitions
     await definitions.apply(yaml.safe_load(DEFINITION.read_text()), field_manager="tests")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         while True:
             try:
                 await client.resource(WIDGETS).list()

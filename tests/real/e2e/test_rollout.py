@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tests.support.real_cluster import RealCluster
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.behaviour("C-129")
 async def test_rolling_update_refuses_no_review(cluster: RealCluster) -> None:
     async with AsyncExitStack() as stack:
@@ -31,7 +30,7 @@ async def test_rolling_update_refuses_no_review(cluster: RealCluster) -> None:
         old, new = ([Replica(namespace, str(cluster.kubeconfig), module) for _ in range(2)] for _ in range(2))
         for each in (*old, *new):
             stack.push_async_callback(each.kill)
-        async with asyncio.timeout(150):
+        async with asyncio.timeout(600):
             resource, body = await _registered(client, service)
             stack.push_async_callback(resource.delete, body["metadata"]["name"])
             for each in old:

@@ -82,7 +82,7 @@ async def test_deleted_ca_refuses_no_review(cluster: RealCluster, monkeypatch: p
             await stack.enter_async_context(each.manager)
         resource, body = await _registered(client, replicas)
         stack.push_async_callback(resource.delete, body["metadata"]["name"])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):
             await _until_called(client, replicas)
             name = body["metadata"]["name"]
             before = [await each.certificate() for each in replicas]

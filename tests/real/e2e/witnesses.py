@@ -161,7 +161,7 @@ class CommandLine(Witness):
 
     async def stop(self) -> dict[str, Version]:
         self._process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(200):
             await self._reader
             assert await self._process.wait() == 0
         return self._stored

@@ -15,7 +15,7 @@ RECORDS = bool(os.environ.get("AIOINFORMER_RECORD"))
 def read_objects(manifests: str) -> list[Any] | None:
     """Return the objects that kubectl reads from a text, None if it refuses the text."""
     command = [str(KUBECTL), "annotate", "--local", "-f", "-", "by=kubectl", "-o", "json"]
-    ended = subprocess.run(command, input=manifests.encode(), capture_output=True, check=False, timeout=60)
+    ended = subprocess.run(command, input=manifests.encode(), capture_output=True, check=False, timeout=200)
     if ended.returncode != 0:
         told = ended.stderr.decode(errors="replace")
         assert "error parsing STDIN" in told, f"kubectl failed for another reason, {ended.returncode}: {told}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class KubectlError(AssertionError):

@@ -137,7 +137,7 @@ async def test_custom_resources_are_proven_by_their_schema(client: Any) -> None:
             "open": {"deep": {"list": [1, {"a": 1.5}]}, "flag": True},
         },
     }
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         while True:  # a definition is served a moment after its creation
             try:
                 cached = await widgets.apply(desired)
@@ -335,14 +335,14 @@ async def test_own_writes_are_in_the_cache_after_the_wait(client: Any) -> None:
     async with informer_of(client) as informer:
         await informer.wait_for_sync()
         written = await config_maps.create({"metadata": {"name": "a"}, "data": {"n": "0"}})
-        assert await informer.wait_for(written, timeout=10) == written
+        assert await informer.wait_for(written, timeout=50) == written
         for number in range(5):
             written = await config_maps.patch("a", {"data": {"n": str(number)}})
-            lister = await informer.lister().after(written, timeout=10)
+            lister = await informer.lister().after(written, timeout=50)
             assert lister.get(f"{client.namespace}/a").data["n"] == str(number)
         same = await config_maps.patch("a", {"data": {"n": "4"}})  # changes nothing, so that no event comes
-        assert await informer.wait_for(same, timeout=10) == written
-        assert await informer.wait_for(await config_maps.get("a"), timeout=10) == written
+        assert await informer.wait_for(same, timeout=50) == written
+        assert await informer.wait_for(await config_maps.get("a"), timeout=50) == written
 
 
 async def test_deletions_are_waited_for_by_mark_and_by_uid(client: Any) -> None:
@@ -350,15 +350,15 @@ async def test_deletions_are_waited_for_by_mark_and_by_uid(client: Any) -> None:
     async with informer_of(client) as informer:
         await informer.wait_for_sync()
         body = {"metadata": {"name": "a", "finalizers": ["example.com/a"]}}
-        made = await informer.wait_for(await config_maps.create(body), timeout=10)
-        marked = await informer.wait_for(await config_maps.delete(made), timeout=10)
+        made = await informer.wait_for(await config_maps.create(body), timeout=50)
+        marked = await informer.wait_for(await config_maps.delete(made), timeout=50)
         assert marked.metadata.deletion_timestamp is not None
-        gone = asyncio.ensure_future(informer.wait_for(made, gone=True, timeout=10))
+        gone = asyncio.ensure_future(informer.wait_for(made, gone=True, timeout=50))
         await config_maps.edit(marked, lambda each: remove_finalizer(each, "example.com/a"))
         assert await gone is None
         plain = await config_maps.create({"metadata": {"name": "b"}})
-        await informer.wait_for(plain, timeout=10)
-        assert await informer.wait_for(await config_maps.delete(plain), timeout=10) is None
+        await informer.wait_for(plain, timeout=50)
+        assert await informer.wait_for(await config_maps.delete(plain), timeout=50) is None
         assert not {f"{client.namespace}/a", f"{client.namespace}/b"} & set(informer.get_indexer().list_keys())
 
 
@@ -371,7 +371,7 @@ async def test_writes_outside_of_the_selection_are_not_waited_for(client: Any) -
         excluded = await config_maps.create({"metadata": {"name": "c", "labels": {"app": "x"}}})
         assert await informer.wait_for(excluded, timeout=0) is None
         inside = await config_maps.create({"metadata": {"name": "b", "labels": {"app": "x"}}})
-        assert (await informer.wait_for(inside, timeout=10)).metadata.name == "b"
+        assert (await informer.wait_for(inside, timeout=50)).metadata.name == "b"
         moved = await config_maps.patch("b", {"metadata": {"labels": {"app": "y"}}})
-        assert await informer.wait_for(moved, timeout=10) is None
+        assert await informer.wait_for(moved, timeout=50) is None
         assert informer.lister().list() == []

@@ -452,7 +452,7 @@ async def test_watch_yields_the_objects_and_their_changes(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.create({"metadata": {"name": "a", "labels": {"app": "a"}}})
     seen = []
-    async with asyncio.timeout(20), contextlib.aclosing(config_maps.watch({"app": "a"})) as events:
+    async with asyncio.timeout(200), contextlib.aclosing(config_maps.watch({"app": "a"})) as events:
         async for event in events:
             seen.append((event.type, event.object.metadata.name, event.object.data))
             if len(seen) == 1:

@@ -67,7 +67,7 @@ def wants(hooks: ConversionHooks, api_version: str) -> list[bool]:
 @pytest.fixture
 async def gates(client: Client) -> AsyncIterator[Gates]:
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(asyncio.timeout(60))
+        await stack.enter_async_context(asyncio.timeout(200))
         made = Gates(client, await stack.enter_async_context(ConversionHooks()))
         stack.push_async_callback(made.remove)
         await made.serve()

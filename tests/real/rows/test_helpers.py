@@ -67,7 +67,7 @@ async def widgets_of(client: Client, **options: Any) -> AsyncIterator[Resource[A
 
 async def until(attempt: Callable[[], Awaitable[Any]]) -> None:
     """Repeat what a server does a moment after a definition has changed."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while True:
             try:
                 await attempt()
@@ -132,7 +132,7 @@ async def test_parts_of_objects_remove_nothing_of_others(client: Client, kind: t
                     await set_status(request, [READY], ours=2)
             reconciled.set()
 
-        async with manager, asyncio.timeout(60):
+        async with manager, asyncio.timeout(200):
             await reconciled.wait()
             found = (await live.get("web")).to_dict()
             assert found["metadata"]["finalizers"] == [OTHER, CLEANUP]
@@ -264,7 +264,7 @@ async def test_caches_show_each_write_when_the_wait_ends(client: Client, row: Ro
     await plain.core.v1.pods.create(pod(name="web-0"))
     await plain.core.v1.pods.create(pod(name="kept", finalizers=FINALIZERS))
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(asyncio.timeout(30))
+        await stack.enter_async_context(asyncio.timeout(200))
         factory = await stack.enter_async_context(SharedInformerFactory(Late(transport), namespace=namespace))
         informers: list[SharedIndexInformer[Any]] = [
             factory.apps.v1.deployments.informer(label_selector="app=web"),

@@ -102,7 +102,7 @@ async def setting(client: Client) -> AsyncIterator[Setting]:
     stored = {"metadata": {"name": "old", "finalizers": [FINALIZER]}, "spec": {"size": 50}}
     await client.resource(made.plain).create(stored)
     configurations = client.resource(resource_of("ValidatingWebhookConfiguration"))
-    async with made.manager, asyncio.timeout(60):
+    async with made.manager, asyncio.timeout(200):
         await configurations.create(configuration(made.manager, "validate", made.plain))
         try:
             await _called(client, made.plain, made.validated)
@@ -169,7 +169,7 @@ async def test_schema_names_all_mistakes_although_there_is_a_default(client: Cli
         return request.object
 
     configurations = client.resource(resource_of(KINDS["default"]))
-    async with manager, asyncio.timeout(60):
+    async with manager, asyncio.timeout(200):
         await configurations.create(configuration(manager, "default", resource))
         try:
             await _called(client, resource, calls)

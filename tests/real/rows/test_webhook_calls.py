@@ -60,7 +60,7 @@ async def registered(client: Client) -> AsyncIterator[Registered]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusted = base64.b64encode(authority.cert_pem.bytes()).decode()
-    async with Hooks(context) as hooks, asyncio.timeout(50):
+    async with Hooks(context) as hooks, asyncio.timeout(200):
         made = Registered(client, hooks, trusted)
         try:
             yield made

@@ -81,7 +81,7 @@ class Served:
 async def served(client: Client) -> AsyncIterator[Served]:
     """Provide webhooks that the server calls already: a real one notices them after a while."""
     made = Served(client)
-    async with made.manager, asyncio.timeout(50):
+    async with made.manager, asyncio.timeout(200):
         for body in made.bodies():
             await client.resource(resource_of(body["kind"])).create(body)
         try:
@@ -190,7 +190,7 @@ async def test_manager_can_start_although_its_functions_cannot_be_called(client:
     [_, body] = load_manifests(files["webhooks.yaml"])
     await configurations.create(body)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(200):
             while await _is_created(others, core_v1.SECRETS, {"metadata": {"generateName": "a-"}}):  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(0.1)
         assert await _is_created(own, core_v1.SECRETS, {"metadata": {"name": "a"}})

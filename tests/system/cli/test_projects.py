@@ -238,7 +238,7 @@ async def succeeds(tool: list[str], folder: Path, environment: Mapping[str, str]
     assert process.returncode == 0, output.decode()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
     finished = await shell.run("init", "website-operator", "--group", "example.com", "--kind", "Website")
     assert finished.code == 0
@@ -252,7 +252,7 @@ async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
 STEP = re.compile(r"^<!-- step: (\S+) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_steps_of_the_guide_lead_to_a_project_that_passes_its_checks(shell: Shell) -> None:
     await shell.run("init", "website-operator", "--group", "example.com", "--kind", "Website")
     folder = shell.home / "website-operator"

@@ -54,7 +54,7 @@ async def address(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     server.create("configmaps", config_map("web"))
     server.create("configmaps", config_map("api"))
     async with manager:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while len(manager.snapshot()["controllers"]["maps"]["parked"]) < 2:  # noqa: ASYNC110 - real time
                 await asyncio.sleep(0.01)
         yield f"http://127.0.0.1:{manager.debug_port}/"
@@ -156,7 +156,7 @@ class Terminal:
         self._changed.set()
 
     async def seen(self, pattern: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             while not re.search(pattern, self._found.decode(errors="replace")):
                 self._changed.clear()
                 await self._changed.wait()
@@ -186,7 +186,7 @@ async def test_top_follows_a_key_and_quits_clean_on_a_terminal(address: str, ter
         terminal.press(b"\r")
         await terminal.seen("default/api of maps[\\s\\S]*state: [\\s\\S]*parked")
         terminal.press(b"q")
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), 200) == 0
     finally:
         if process.returncode is None:
             process.kill()
@@ -201,7 +201,7 @@ async def test_watch_on_a_terminal_shows_the_progress_of_the_first_list(
         try:
             await terminal.seen(r"\r\x1b\[2Kconfigmaps: \d+ objects after \d+ s \(\d+ a second\)\r")
             process.terminate()
-            await asyncio.wait_for(process.wait(), 20)
+            await asyncio.wait_for(process.wait(), 200)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -275,7 +275,7 @@ async def test_run_serves_a_page_and_writes_its_report_at_sigusr1(
         assert process.stderr is not None
 
         async def line_with(text: str, stderr: asyncio.StreamReader = process.stderr) -> str:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(50):
                 while text not in (line := (await stderr.readline()).decode()):
                     assert line, f"the program ended before {text!r}"
             return line
@@ -290,7 +290,7 @@ async def test_run_serves_a_page_and_writes_its_report_at_sigusr1(
             assert any("1 key is parked in maps" in each["text"] for each in found["problems"])
             assert (found["recording"] is None) is not bool(options)
             process.terminate()
-            assert await asyncio.wait_for(process.wait(), 20) == 0
+            assert await asyncio.wait_for(process.wait(), 200) == 0
         finally:
             if process.returncode is None:
                 process.kill()
@@ -300,5 +300,5 @@ async def test_page_options_need_a_port(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(PROGRAM)
     command = (sys.executable, "-m", "aioinformer", "run", "shop:manager", "--debug-retry")
     process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stderr=asyncio.subprocess.PIPE)
-    _, stderr = await asyncio.wait_for(process.communicate(), 30)
+    _, stderr = await asyncio.wait_for(process.communicate(), 200)
     assert (process.returncode, b"need --debug-port" in stderr) == (2, True)

@@ -164,7 +164,7 @@ async def test_tiers_without_managed_fields_always_send(
     await deployments.apply(DEPLOYMENT)
     async with HttpTransport(own_server.url, token="token") as transport, SharedInformerFactory(transport) as factory:
         informer: SharedIndexInformer[Any] = factory.apps.v1.deployments.informer(storage=storage)
-        await factory.wait_for_cache_sync(timeout=30)
+        await factory.wait_for_cache_sync(timeout=50)
         cached = informer.lister().get("shop/web")
         assert (await deployments.apply_if_changed(DEPLOYMENT, cached)).skipped is skipped
 

@@ -92,14 +92,14 @@ async def test_refused_connection_means_that_nothing_was_written() -> None:
 
 
 async def test_untrusted_certificate_is_raised_at_once() -> None:
-    async with ApiServer(tls=True) as server, HttpTransport(server.url) as transport, asyncio.timeout(5):
+    async with ApiServer(tls=True) as server, HttpTransport(server.url) as transport, asyncio.timeout(50):
         with pytest.raises(TransportError, match="certificate is not trusted") as caught:
             await Client(transport).core.v1.namespaces.get("default")
     assert (caught.value.unsent, caught.value.transient) == (True, False)
 
 
 async def test_failed_credentials_are_raised_at_once() -> None:
-    async with HttpTransport("http://127.0.0.1:1", credentials=Failing()) as transport, asyncio.timeout(5):
+    async with HttpTransport("http://127.0.0.1:1", credentials=Failing()) as transport, asyncio.timeout(50):
         with pytest.raises(TransportError, match="login has expired") as caught:
             await Client(transport).core.v1.configmaps.create(OBJECT)
     assert type(caught.value) is TransportError

@@ -162,7 +162,7 @@ async def test_object_of_a_cache_that_stores_parts_is_read_first(
     await client.core.v1.pods.status.edit(both, lambda each: set_condition(each, "Other", True, "There"))
     async with HttpTransport(own_server.url, token="token") as transport, SharedInformerFactory(transport) as factory:
         informer = factory.core.v1.pods.informer(storage=storage, fields=["spec.nodeName"])
-        await factory.wait_for_cache_sync(timeout=30)
+        await factory.wait_for_cache_sync(timeout=50)
         cached: Any = informer.lister().get("shop/web")
     new = await edits.core.v1.pods.edit(cached, lambda each: add_finalizer(each, "example.com/a"))
     assert list(new.metadata.finalizers or ()) == ["example.com/other", "example.com/a"]
@@ -368,7 +368,7 @@ async def test_part_of_an_object_is_never_written_as_the_whole(client: Client, o
         informer = factory.core.v1.configmaps.informer(
             transform=lambda each: evolve(each, {"data": None}) if each.data else each
         )
-        await factory.wait_for_cache_sync(timeout=30)
+        await factory.wait_for_cache_sync(timeout=50)
         part: Any = informer.lister().get("shop/a")
     for each in (part, part.evolve({"data": {"y": "2"}}), pickle.loads(pickle.dumps(part))):
         with pytest.raises(UsageError, match="only a part of it"):

@@ -54,7 +54,7 @@ class Gate:
         return web.json_response(OBJECT)
 
     async def reached(self, number: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while self.waiting < number:
                 self.changed.clear()
                 await self.changed.wait()
@@ -180,7 +180,7 @@ async def test_cancelled_and_failed_requests_release_their_slots(server: Server,
         unread = await transport.request(HttpRequest("/unread"))
         del unread
         gc.collect()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(50):
             closed = [await transport.request(HttpRequest("/x")) for _ in range(2)]
             for each in closed:
                 await each.close()
@@ -275,7 +275,7 @@ async def test_informers_start_with_fewer_slots_than_kinds() -> None:
             factory.apps.v1.deployments.informer(),
             factory.batch.v1.jobs.informer(),
         ]
-        async with asyncio.timeout(20), factory:
+        async with asyncio.timeout(50), factory:
             await factory.wait_for_cache_sync()
             assert len(informers[1].get_indexer().list()) == 3
             await client.core.v1.configmaps.delete("a0")
@@ -287,7 +287,7 @@ async def test_close_ends_requests_that_wait(server: Server, gate: Gate) -> None
         waits = [asyncio.create_task(transport.request(HttpRequest("/"))) for _ in range(3)]
         await asyncio.sleep(0)
         await transport.aclose()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(50):
             results = await asyncio.gather(*waits, return_exceptions=True)
     assert {type(each).__name__ for each in results} == {"UsageError"}
     await held.close()

@@ -70,7 +70,6 @@ async def test_elected_task_moves_with_the_leadership(api_server: ApiServer) -> 
     assert entry["manager"] == "sweep"
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.behaviour("C-156")
 async def test_write_that_was_held_up_is_not_sent_after_the_term(api_server: ApiServer, tmp_path: Path) -> None:
     process = await started(api_server.url, tmp_path)

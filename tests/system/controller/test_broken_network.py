@@ -93,7 +93,6 @@ def proceed(process: Process) -> None:
     process.stdin.write(b"\n")
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.behaviour("C-46")
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_no_write_that_ended_is_stored_when_the_network_heals(scheme: str, tmp_path: Path) -> None:

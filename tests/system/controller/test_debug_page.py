@@ -84,7 +84,7 @@ class Page:
             return answer.status
 
     async def until(self, find: Callable[[], Awaitable[Any]]) -> Any:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while not (found := await find()):  # noqa: ASYNC110 - a state of the wall clock
                 await asyncio.sleep(0.05)
         return found

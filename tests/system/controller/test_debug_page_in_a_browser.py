@@ -162,7 +162,7 @@ async def served(manager: Manager, *middlewares: Any) -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/debug/"
     finally:
-        await asyncio.wait_for(runner.cleanup(), 10)
+        await asyncio.wait_for(runner.cleanup(), 50)
 
 
 async def test_lost_connection_is_shown_and_made_again(tab: Tab, api_server: ApiServer) -> None:

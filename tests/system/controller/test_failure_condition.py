@@ -24,7 +24,7 @@ QUICK = QueueOptions(backoff=BackoffOptions(initial=0.02, factor=1.0, jitter=0.0
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110 - the server changes it
             await asyncio.sleep(0.01)
 

@@ -156,7 +156,7 @@ READY = Condition("Ready", "True", "There")
 async def run(bench: Bench, reconcile: Any, **options: Any) -> AsyncIterator[Manager]:
     """Run a controller of the Widgets."""
     controller = Controller("widgets", WIDGETS, reconcile, **options)
-    async with Manager("test", [controller], client=bench.server.url) as manager, asyncio.timeout(30):
+    async with Manager("test", [controller], client=bench.server.url) as manager, asyncio.timeout(50):
         yield manager
 
 
@@ -285,7 +285,7 @@ async def test_dry_run_cleans_nothing_up(ending: Bench, caplog: pytest.LogCaptur
     controller = Controller("widgets", WIDGETS, reconcile)
     manager = Manager("test", [controller], client=ending.server.url, dry_run=True, recorder=recorder)
     ending.writes()
-    async with manager, asyncio.timeout(30):
+    async with manager, asyncio.timeout(50):
         while results_of(manager).get("success", 0) < 2:  # noqa: ASYNC110 - they have no event
             await asyncio.sleep(0.01)
     assert seen == {("web", True), ("new", True)}
@@ -321,7 +321,7 @@ async def test_missing_subresource_is_no_deletion(
         sizes.put_nowait(widget["spec"]["size"])
 
     controller = Controller("widgets", msgspec.structs.replace(WIDGETS, subresources=stated), reconcile)
-    async with Manager("test", [controller], client=api_server.url) as manager, asyncio.timeout(30):
+    async with Manager("test", [controller], client=api_server.url) as manager, asyncio.timeout(50):
         assert await sizes.get() == 3
         api_server.patch("widgets", "web", {"spec": {"size": 4}})
         while await sizes.get() != 4:

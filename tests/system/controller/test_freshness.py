@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110 - a state of the wall clock
             await asyncio.sleep(0.01)
 

@@ -84,7 +84,7 @@ async def test_webhooks_answer_on_both_families(api_server: ApiServer) -> None:
     @manager.validate(WIDGETS)
     async def check(request: AdmissionRequest[Widget]) -> None: ...
 
-    async with manager, asyncio.timeout(20):
+    async with manager, asyncio.timeout(50):
         while not manager.ready():  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.01)
         (hook,) = api_server.get("validatingwebhookconfigurations", "widgets.shop")["webhooks"]

@@ -244,7 +244,7 @@ async def test_event_metric_and_probe_tell_of_a_widget(api_server: ApiServer, un
         if request.object is not None:
             sizes.put_nowait(request.object.spec.size)
 
-    async with asyncio.timeout(20), SharedInformerFactory(api_server.url) as factory, manager:
+    async with asyncio.timeout(50), SharedInformerFactory(api_server.url) as factory, manager:
         events: asyncio.Queue[Any] = asyncio.Queue()
         factory.core.v1.events.informer().add_event_handler(on_add=events.put_nowait)
         factory.start()
@@ -282,6 +282,6 @@ async def test_handler_lets_a_deleted_widget_go(api_server: ApiServer) -> None:
             if ending and request.object is not None:
                 sizes.append(request.object["spec"]["size"])
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         await manager.run()
     assert (sizes, api_server.list("widgets")) == (["large"], [])

@@ -63,7 +63,7 @@ async def connected(port: int, *sent: bytes) -> AsyncIterator[tuple[asyncio.Stre
 async def seconds_until_closed(reader: asyncio.StreamReader) -> float:
     clock = asyncio.get_running_loop().time
     began = clock()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         try:
             while await reader.read(1 << 20):
                 pass
@@ -94,7 +94,7 @@ async def test_incomplete_requests_have_a_deadline(
             await reader.readexactly(2)
             await asyncio.sleep(0.5)  # there is no deadline between requests
             writer.write(HALF)
-        assert at_least <= await seconds_until_closed(reader) < 5
+        assert at_least <= await seconds_until_closed(reader) < 9
     assert "the server: connections of clients were closed or not accepted: a " in caplog.text
 
 
@@ -121,7 +121,7 @@ async def test_answer_that_is_not_taken_has_a_deadline() -> None:
     async with serving() as port:
         with socket.create_connection(("127.0.0.1", port.number)) as client:
             client.sendall(WHOLE.replace(b"/a", b"/large"))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(50):
                 while not port.answering and not port.waiting:  # noqa: ASYNC110 - there is no event
                     await asyncio.sleep(0.01)
                 while port.answering or port.waiting:  # noqa: ASYNC110 - there is no event
@@ -136,7 +136,7 @@ async def test_handshake_has_a_deadline() -> None:
         listening(respond, 1000, "127.0.0.1", 0, what="it", remedy="", most=4, tls=context) as port,
         connected(port.number, b"\x16\x03\x01") as (reader, _),
     ):
-        assert await seconds_until_closed(reader) < 5
+        assert await seconds_until_closed(reader) < 9
 
 
 @pytest.mark.usefixtures("short")
@@ -178,7 +178,7 @@ async def test_requests_under_way_are_never_closed() -> None:
         serving(most=1) as port,
         connected(port.number, waiting) as (first, _),
         connected(port.number, waiting) as (second, _),
-        asyncio.timeout(5),
+        asyncio.timeout(50),
     ):
         assert (await first.readline()).startswith(b"HTTP/1.1 200")
         assert (await second.readline()).startswith(b"HTTP/1.1 200")
@@ -227,14 +227,17 @@ def few_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_files")
-async def test_missing_files_close_slow_connections(caplog: pytest.LogCaptureFixture) -> None:
+async def test_missing_files_close_slow_connections(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HEADER", 600.0)  # it is not the deadline that closes them
     async with serving(most=1000) as port:
         clients = [socket.socket() for _ in range(25)]
         for each in clients:
             each.setblocking(False)
             each.connect_ex(("127.0.0.1", port.number))
         await asyncio.sleep(0.3)
-        async with connected(port.number, WHOLE) as (reader, _), asyncio.timeout(5):
+        async with connected(port.number, WHOLE) as (reader, _), asyncio.timeout(50):
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         for each in clients:
             each.close()
@@ -247,7 +250,6 @@ FLOOD = 5_000
 OTHERS = 500
 
 
-@pytest.mark.timeout(180)
 async def test_flood_refuses_no_review_probe_or_page(api_server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
     server = WebhookServer("widgets", port=0, host="127.0.0.1", hosts=("127.0.0.1",))
     ports: Any = {"health_port": free_port(), "health_host": "127.0.0.1", "debug_port": free_port()}
@@ -260,7 +262,7 @@ async def test_flood_refuses_no_review_probe_or_page(api_server: ApiServer, capl
     trusting.check_hostname = False
     trusting.verify_mode = ssl.CERT_NONE
     async with manager, aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as session:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while not manager.ready():  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(0.01)
         hooks, probes = manager.admission.port, manager.health_port

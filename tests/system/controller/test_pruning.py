@@ -41,11 +41,11 @@ async def settle(bench: Bench, caches: dict[str, SharedIndexInformer[Any]]) -> N
     for plural, informer in caches.items():
         stored = bench.server.list(plural)
         for obj in stored:
-            await informer.wait_for(obj, timeout=10)
+            await informer.wait_for(obj, timeout=50)
         uids = {obj["metadata"]["uid"] for obj in stored}
         for obj in informer.lister().list():
             if obj.metadata.uid not in uids:
-                await informer.wait_for(obj, gone=True, timeout=10)
+                await informer.wait_for(obj, gone=True, timeout=50)
     bench.writes()
 
 
@@ -244,7 +244,7 @@ async def test_part_of_an_object_is_no_proof(bench: Bench, client: Client) -> No
         for name, owners in (("foreign", [{**reference, "controller": True}]), ("left", [])):
             made = settings(name)
             made["metadata"] |= {"labels": LABELS, "ownerReferences": owners}
-            await informer.wait_for(await client.core.v1.configmaps.apply(made, namespace="default"), timeout=10)
+            await informer.wait_for(await client.core.v1.configmaps.apply(made, namespace="default"), timeout=50)
         result = await apply_set(await bench.request(), [], resources=[SETTINGS], by=LABELS)
     assert [key.name for _, key, reason in result.kept if "its controller is Secret other" in reason] == ["foreign"]
     assert names(bench) == {"foreign"}

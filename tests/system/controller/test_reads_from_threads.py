@@ -138,7 +138,6 @@ async def other_member(server: ApiServer, ring: ControllerRing, controller: Cont
         yield
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ["leader", "ring", "ring by namespace", "neither"])
 async def test_threads_read_a_manager_while_everything_changes(server: ApiServer, kind: str) -> None:
     by = "namespace" if kind.endswith("namespace") else "uid"
@@ -220,7 +219,6 @@ def refuse_some(raw: bytes) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("storage", ["bytes", "compressed", "metadata"])
 async def test_threads_read_informers_and_queues_while_they_change(server: ApiServer, storage: Any) -> None:
     registry = CollectorRegistry()

@@ -58,7 +58,7 @@ def work() -> Iterator[Work]:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110 - threads and other processes change it
             await asyncio.sleep(0.01)
 
@@ -295,6 +295,6 @@ async def test_stopped_program_exits_although_a_thread_goes_on(api_server: ApiSe
         while await line(process) != "begins it":
             pass
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):  # the thread sleeps for an hour
+        async with asyncio.timeout(50):  # the thread sleeps for an hour
             _, log = await process.communicate()
         assert process.returncode == 0, log.decode()

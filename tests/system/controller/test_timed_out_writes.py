@@ -107,6 +107,6 @@ async def test_write_of_a_timed_out_attempt_ends_before_the_next_run(
 
     controller = Controller("it", core_v1.CONFIG_MAPS, reconcile, timeout=TIMEOUT)
     async with divided(api_server, unread) as transport, Manager("it", [controller], client=transport):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             await ran.wait()
     assert found == [[], [True], [True, True]]

@@ -61,7 +61,7 @@ def is_formed(config_map: dict[str, Any]) -> bool:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.01)
 

@@ -20,10 +20,7 @@ from tests.support.rights import grant, revoke
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium"),
-    pytest.mark.timeout(180),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
 
 PROJECT = Path(__file__).parents[3]
 FOLDER = PROJECT / "examples" / "dashboard"
@@ -66,7 +63,7 @@ async def service(server: ApiServer, port: int, folder: Path) -> AsyncIterator[s
         )
     url = f"http://127.0.0.1:{port}/"
     try:
-        async with asyncio.timeout(40), aiohttp.ClientSession() as session:
+        async with asyncio.timeout(200), aiohttp.ClientSession() as session:
             while True:
                 try:
                     async with session.get(f"{url}readyz") as response:
@@ -79,7 +76,7 @@ async def service(server: ApiServer, port: int, folder: Path) -> AsyncIterator[s
     finally:
         if process.returncode is None:
             process.terminate()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(200):
             await process.wait()
     assert "Traceback" not in log.read_text(), log.read_text()
 

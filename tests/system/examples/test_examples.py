@@ -44,7 +44,7 @@ NOT_PROGRAMS = {"cluster.py", "test_controller.py"}
 def run(name: str, *arguments: str) -> str:
     """Run an example that ends by itself, and return its output."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert complaints(done.stderr) == []
     assert done.returncode == 0
     return done.stdout
@@ -158,11 +158,11 @@ def test_event_recorder_writes_events_to_the_server() -> None:
 def test_service_streams_and_answers() -> None:
     with service("aiohttp_service.py") as url:
         nodes = ask(f"{url}/nodes")
-        with urlopen(f"{url}/live", timeout=5) as answer:
+        with urlopen(f"{url}/live", timeout=200) as answer:
             assert answer.headers["Content-Type"] == "text/event-stream"
             lines = iter(answer.readline, b"event: synced\n")
             rows = [json.loads(line.removeprefix(b"data: ")) for line in lines if line.startswith(b"data: ")]
-        with urlopen(f"{url}/metrics", timeout=5) as answer:
+        with urlopen(f"{url}/metrics", timeout=200) as answer:
             metrics = answer.read().decode()
     assert nodes
     assert {"resource", "key", "object"} in [set(row) for row in rows]
@@ -201,7 +201,7 @@ async def test_example_runs_again_after_an_interruption(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(200):
             output, errors = await program.communicate()
         assert (program.returncode, complaints(errors.decode())) == (0, [])
         assert output
@@ -291,7 +291,7 @@ def service(name: str) -> Iterator[str]:
                 time.sleep(0.05)
             yield url
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=200)
         finally:
             process.kill()
     assert complaints(errors) == []
@@ -299,13 +299,13 @@ def service(name: str) -> Iterator[str]:
 
 
 def ask(url: str) -> Any:
-    with urlopen(url, timeout=5) as answer:
+    with urlopen(url, timeout=200) as answer:
         return json.load(answer)
 
 
 def _is_ready(url: str) -> bool:
     try:
-        with urlopen(f"{url}/readyz", timeout=5):
+        with urlopen(f"{url}/readyz", timeout=200):
             return True
     except HTTPError as error:
         with error:  # 503 until the cache has synced
@@ -338,7 +338,7 @@ def test_first_program_of_the_readme_ends_without_a_traceback(tmp_path: Path) ->
                 assert following.stdout is not None
                 assert following.stdout.readline() == "0 pods with app=web\n"
                 following.send_signal(signal.SIGINT)
-                _, told = following.communicate(timeout=20)
+                _, told = following.communicate(timeout=200)
             assert (following.returncode, told) == (0, "")
         finally:
             serving.terminate()
@@ -353,7 +353,7 @@ async def test_operator_serves_two_versions(monkeypatch: pytest.MonkeyPatch) -> 
         manager.webhooks = WebhookServer("gates", port=0, host="127.0.0.1", hosts=("127.0.0.1",))
         client = Client(transport, namespace="default", field_manager="tests")
         # The conversion is served before any list of the operator's own caches can be answered.
-        async with asyncio.timeout(30), manager:
+        async with asyncio.timeout(200), manager:
             await client.apply_all([example.GATES.crd({"url": f"https://127.0.0.1:{manager.admission.port}/convert"})])
             old = client.resource(example.OLD_GATES)
             gate = {"metadata": {"name": "web"}, "spec": {"size": 3, "address": "shop/us"}}

@@ -196,7 +196,7 @@ async def test_crash_ends_the_block_of_a_service(caplog: pytest.LogCaptureFixtur
                 await asyncio.sleep(60)
 
         with pytest.raises(Broken):
-            await asyncio.wait_for(serve(), 30)
+            await asyncio.wait_for(serve(), 50)
         assert factory.unready().keys() == {"v1/pods", "v1/nodes"}
     errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert errors == ["informer of pods crashed; the informer factory stops, and its block is cancelled"]
@@ -212,7 +212,7 @@ async def test_log_lets_a_service_go_on(caplog: pytest.LogCaptureFixture) -> Non
         async with factory:
             await factory.wait_for_cache_sync()
             server.create("pods", pod("bad"), "default")
-            await asyncio.wait_for(crashed.wait(), 30)
+            await asyncio.wait_for(crashed.wait(), 50)
             assert not factory.is_ready()
             await maps.wait_for(server.create("configmaps", {"metadata": {"name": "later"}}, "default"))
             assert factory.unready() == {"v1/pods": "stopped: crashed: Broken"}

@@ -44,7 +44,7 @@ class Followed:
         self.informers.put_nowait(informer)
 
     async def until(self, *words: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             while self.received != list(words):
                 self._changed.clear()
                 await self._changed.wait()
@@ -59,7 +59,7 @@ async def when(informer: DynamicInformer, holds: Callable[[], bool]) -> None:
     """Return at the first change of state at which a condition holds."""
     changed = asyncio.Event()
     informer.add_state_handler(lambda state: changed.set())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         while not holds():
             changed.clear()
             await changed.wait()
@@ -195,7 +195,7 @@ async def test_metrics_need_no_name(transport: HttpTransport) -> None:
 async def test_custom_resources_follow_their_definitions(api: Api, dynamic: DynamicInformers) -> None:
     followed = Followed()
     dynamic.follow(followed)
-    async with dynamic, asyncio.timeout(20):
+    async with dynamic, asyncio.timeout(50):
         await api("POST", DEFINITIONS, DEFINITION)
         informer = await followed.informers.get()
         await informer.wait_for_sync()
@@ -219,7 +219,7 @@ async def test_custom_resource_may_return_with_another_scope(api: Api, transport
     dynamic.follow(followed)
     everywhere = definition("v1")
     everywhere["spec"]["scope"] = "Cluster"
-    async with dynamic, asyncio.timeout(20):
+    async with dynamic, asyncio.timeout(50):
         await api("POST", DEFINITIONS, DEFINITION)
         informer = await followed.informers.get()
         await informer.wait_for_sync()
@@ -242,7 +242,7 @@ async def test_follow_existing_definitions_that_are_wanted(api: Api, dynamic: Dy
         return resource.kind == "Widget"
 
     dynamic.follow(followed, wanted, storage="dict")
-    async with dynamic, asyncio.timeout(20):
+    async with dynamic, asyncio.timeout(50):
         informer = await followed.informers.get()
         await informer.wait_for_sync()
         assert set(dynamic.informers()) == {"example.com/v1/widgets"}
@@ -253,7 +253,7 @@ async def test_another_version_replaces_an_unserved_one(api: Api, dynamic: Dynam
     await api("POST", WIDGETS.replace("v1", "v1beta1"), {**widget("w"), "apiVersion": "example.com/v1beta1"})
     followed = Followed()
     dynamic.follow(followed)
-    async with dynamic, asyncio.timeout(20):
+    async with dynamic, asyncio.timeout(50):
         old = await followed.informers.get()
         await followed.until("add w")
         _, now = await api("GET", f"{DEFINITIONS}/widgets.example.com")

@@ -55,7 +55,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], 
     """Return a function that runs a coroutine on a loop with a task factory, or on uvloop."""
 
     async def bounded(main: Coroutine[Any, Any, Any]) -> Any:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             return await main
 
     def run(main: Coroutine[Any, Any, Any]) -> Any:
@@ -102,7 +102,7 @@ def test_namespaces_can_be_added_and_removed(run: Any) -> None:
             async with informer:
                 await informer.wait_for_sync()
                 await informer.set_namespaces(["default"])
-                await informer.wait_for("default/a", timeout=10)
+                await informer.wait_for("default/a", timeout=50)
                 await informer.set_namespaces([])
                 assert informer.lister().list() == []
 
@@ -266,7 +266,7 @@ async def follow(server: ApiServer, transport: HttpTransport) -> None:
         async with server.fault("outage"):
             await asyncio.sleep(0)
         server.delete("configmaps", "a", "default")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             await gone.wait()
         assert informer.lister().list() == []
     assert seen == sorted(seen, key=int)

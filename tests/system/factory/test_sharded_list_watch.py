@@ -145,7 +145,7 @@ async def test_object_whose_owner_changes_leaves_the_cache(
 async def test_changes_of_other_shards_advance_the_version(server: ApiServer, transport: HttpTransport) -> None:
     nothing = ShardSelector((ShardRange(0, 1),))
     informer = informer_of(transport, nothing)
-    async with informer, asyncio.timeout(10):
+    async with informer, asyncio.timeout(50):
         await informer.wait_for_sync()
         make(server, "a", "b")
         await informer.wait_for_resource_version(server.resource_version)
@@ -199,7 +199,7 @@ async def test_oversized_event_leads_to_a_list(server: ApiServer, transport: Htt
         server.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "x" * 3000}})
         server.delete("configmaps", "a", "default")
         make(server, "b")
-        await informer.wait_for("default/b", timeout=30)
+        await informer.wait_for("default/b", timeout=50)
         assert names(informer) == {"b"}
 
 
@@ -328,7 +328,7 @@ async def test_version_of_frequent_events_is_reached(server: ApiServer, transpor
         for number in range(20):
             make(server, f"other-{number}")
             await asyncio.sleep(0.005)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(50):
             while informer.last_sync_resource_version != server.resource_version:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     assert lister.left_out == 20

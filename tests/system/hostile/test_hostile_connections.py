@@ -227,7 +227,7 @@ async def followed(script: Script) -> tuple[list[Exception], int]:
         informer.set_watch_error_handler(errors.append)
         watching = asyncio.Event()
         informer.add_state_handler(lambda state: watching.set() if state.healthy else watching.clear())
-        async with informer, asyncio.timeout(30):
+        async with informer, asyncio.timeout(50):
             await informer.wait_for_sync()
             await watching.wait()
             assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
@@ -305,7 +305,7 @@ async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pyt
             watching.set()
 
     resource: Any = core_v1.CONFIG_MAPS
-    async with asyncio.timeout(20), await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
+    async with asyncio.timeout(50), await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with HttpTransport(f"http://127.0.0.1:{port}", header_timeout=0.2) as transport:
             with pytest.raises(TransportError, match="the response timed out"):

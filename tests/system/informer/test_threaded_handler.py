@@ -71,7 +71,7 @@ async def test_blocking_handler_is_called_in_order_beside_the_loop(executor: Thr
     seen: asyncio.Queue[str] = asyncio.Queue()
     informer.add_event_handler(ThreadedHandler(blocking, executor))
     informer.add_event_handler(on_delete=lambda pod: seen.put_nowait(deletion_handling_object_name(pod).name))
-    async with informer, asyncio.timeout(10):
+    async with informer, asyncio.timeout(50):
         await informer.wait_for_sync()
         pods.put("a")
         await until(blocking.entered)
@@ -92,7 +92,7 @@ async def test_calls_run_in_the_context_of_construction(executor: ThreadPoolExec
     user.set("another")
     informer = SharedIndexInformer(Collection("a", "b"))
     registration = informer.add_event_handler(handler)
-    async with informer, asyncio.timeout(10):
+    async with informer, asyncio.timeout(50):
         await registration.wait_for_sync()
     assert blocking.contexts == {"the creator"}
 
@@ -105,7 +105,7 @@ async def test_exceptions_are_counted_by_the_informer(executor: ThreadPoolExecut
 
     informer = SharedIndexInformer(Collection("a", "b"))
     registration = informer.add_event_handler(ThreadedHandler(Broken(), executor))
-    async with informer, asyncio.timeout(10):
+    async with informer, asyncio.timeout(50):
         await registration.wait_for_sync()
     assert registration.errors == 2
 
@@ -125,7 +125,7 @@ async def test_filter_turns_updates_into_adds(executor: ThreadPoolExecutor) -> N
         lambda pod: pod.metadata.resource_version != "1", Adds()
     )
     informer.add_event_handler(ThreadedHandler(filtered, executor))
-    async with informer, asyncio.timeout(10):
+    async with informer, asyncio.timeout(50):
         await informer.wait_for_sync()
         pods.put("a")
         await until(added)
@@ -139,7 +139,7 @@ async def test_stop_does_not_wait_beyond_the_grace(
     informer = SharedIndexInformer(pods, options=RunOptions(shutdown_grace=0.01))
     blocking = Blocking()
     registration = informer.add_event_handler(ThreadedHandler(blocking, executor))
-    async with informer, asyncio.timeout(10):
+    async with informer, asyncio.timeout(50):
         await registration.wait_for_sync()
         pods.put("a")
         await until(blocking.entered)

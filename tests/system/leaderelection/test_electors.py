@@ -125,7 +125,7 @@ class SlowSource(RenewedCredentials):
 async def test_candidate_leads_despite_a_slow_credential_source(server: ApiServer) -> None:
     source = SlowSource()
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(50),
         HttpTransport(server.url, credentials=source) as transport,
         LeaderElector(transport, "it", identity="me", options=SHORT).leading(),
     ):
@@ -144,7 +144,7 @@ def candidate(transport: HttpTransport, **options: Any) -> LeaseCandidate:
 async def written(transport: HttpTransport, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Wait until a candidate's spec satisfies `wanted`, and return the spec."""
     pager = ListPager(ListWatch(transport, LEASE_CANDIDATES))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         for each in await pager.list():
             if wanted(each["spec"]):
                 return dict(each["spec"])
@@ -220,7 +220,7 @@ async def test_candidate_leads_when_the_server_has_chosen_it(server: ApiServer, 
             "leases",
             {"metadata": {"name": "it", "namespace": "default"}, "spec": {**spec, "leaseTransitions": 4}},
         )
-        async with asyncio.timeout(10), elector.leading() as term:
+        async with asyncio.timeout(50), elector.leading() as term:
             assert term.token == 4
 
 

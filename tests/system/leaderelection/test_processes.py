@@ -58,7 +58,6 @@ async def deleted_by_hand(server: ApiServer, times: int) -> None:
         await asyncio.sleep(0.4 + 0.1 * number)  # at each moment between two renewals, and two tries of the standby
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.behaviour("C-75", "C-110")
 async def test_one_replica_writes_while_its_lease_is_deleted(tmp_path: Path) -> None:
     async with ApiServer() as server, replica("work", server, "first", tmp_path) as first:
@@ -78,7 +77,6 @@ async def test_one_replica_writes_while_its_lease_is_deleted(tmp_path: Path) -> 
             assert writers(server) == [("first", 0), ("second", 1)]
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.behaviour("C-46", "C-95", "C-111")
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 async def test_write_that_was_held_up_is_not_sent_after_the_term(tls: bool, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ class Replica:
 
         self.instead[key] = once
         self.manager.enqueue(self.manager.controllers["widgets"], key)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             await ended.wait()
 
     async def start(self) -> None:
@@ -155,7 +155,7 @@ class Replica:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

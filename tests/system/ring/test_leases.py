@@ -111,7 +111,6 @@ async def test_members_write_their_epoch_and_the_next_ring_begins_above_it(
     assert second.ring["epoch"] > 2**50
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.behaviour("C-135")
 async def test_replica_keeps_its_slots_when_all_connections_become_silent(
     server: ApiServer, caplog: pytest.LogCaptureFixture

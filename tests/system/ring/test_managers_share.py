@@ -261,7 +261,7 @@ async def test_replica_that_does_not_fit_is_refused(
 ) -> None:
     other = Replica(server, member, **ring)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             with pytest.raises(RingRefused, match=reason):
                 await other.manager.run()
     finally:

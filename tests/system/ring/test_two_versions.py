@@ -77,7 +77,6 @@ def owners(server: ApiServer) -> set[str]:
     return {owner.removeprefix("widgets-") for owner, _, to in slots if not to}
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", ["ring", "election"])
 @pytest.mark.parametrize("direction", ["update", "rollback"])
 async def test_replicas_of_two_versions_work_together(

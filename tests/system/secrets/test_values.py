@@ -226,7 +226,7 @@ async def test_controllers_show_no_values(collected: Collected) -> None:
                     await apply_set(request, [wanted], resources=[apps_v1.DEPLOYMENTS])
 
         async with manager:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(50):
                 while runs.get("flaps", 0) < 15 or runs.get("owns", 0) < 2 or runs.get("fails", 0) < 3:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             collected.add(manager, json.dumps(manager.report()), manager.snapshot(), page, *asyncio.all_tasks())
@@ -256,7 +256,7 @@ async def test_dry_runs_show_no_values(collected: Collected) -> None:
             await mine.delete_collection(f"label={MARK}", namespace="default")
             ran.set()
 
-        async with manager, asyncio.timeout(20):
+        async with manager, asyncio.timeout(50):
             await ran.wait()
             collected.add(manager, json.dumps(manager.report()), manager.snapshot())
     log = collected.stream.getvalue()

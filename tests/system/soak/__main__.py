@@ -68,7 +68,7 @@ async def running_subject(kubeconfig: Path, seed: int) -> AsyncIterator[Subject]
     finally:
         if process.returncode is None:
             try:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(50):
                     await process.wait()
             except TimeoutError:
                 process.kill()

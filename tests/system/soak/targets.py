@@ -69,7 +69,7 @@ class Target(ABC):
         method = random.choice(("POST", "PUT", "PUT", "PUT", "DELETE"))
         path = _PATH if method == "POST" else f"{_PATH}/{name}"
         with suppress(*_NO_ANSWER):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(50):
                 status, _ = await self.request(method, path, None if method == "DELETE" else body)
                 return status in (200, 201)
         return False

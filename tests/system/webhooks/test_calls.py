@@ -388,7 +388,7 @@ async def test_manager_and_server_need_no_cluster() -> None:
                 f"{kind.lower()}webhookconfigurations",
                 configuration(f"{kind}WebhookConfiguration", webhook(purpose, config), name="it.default"),
             )
-        async with manager, asyncio.timeout(20):
+        async with manager, asyncio.timeout(50):
             while not manager.ready():  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(0.01)
             services["default/it"] = f"https://127.0.0.1:{manager.admission.port}"

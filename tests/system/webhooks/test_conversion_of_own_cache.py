@@ -31,7 +31,7 @@ async def test_manager_is_ready_before_the_cache_that_it_converts(api_server: Ap
     body = resource.crd({"url": "https://127.0.0.1:1/convert"})
     definition = api_server.create("customresourcedefinitions.apiextensions.k8s.io", body)
     api_server.create(resource, {"metadata": {"name": "a", "namespace": "shop"}, "spec": {"replicas": 3}})
-    async with asyncio.timeout(30), manager:
+    async with asyncio.timeout(50), manager:
         while not manager.ready():  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.01)
         assert reconciled.empty()

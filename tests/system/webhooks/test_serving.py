@@ -49,7 +49,7 @@ def bundles(api_server: ApiServer, name: str = "widgets.shop", kind: str = "vali
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.01)
 

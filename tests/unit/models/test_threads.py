@@ -59,7 +59,7 @@ def test_concurrent_first_reads(scenario: str, threads: int, kinds: list[str], r
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=50,
+        timeout=200,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr[-3000:]

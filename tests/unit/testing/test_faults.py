@@ -26,7 +26,7 @@ WATCH = f"{CONFIGMAPS}?watch=true"
 STREAMING = f"{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 NOW = 1_800_000_000.0
 BRIEF = 0.05
-PATIENCE = 5.0
+PATIENCE = 50.0
 
 
 @dataclass(frozen=True)

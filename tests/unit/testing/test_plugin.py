@@ -90,7 +90,7 @@ def test_fixtures_work_with_pytest_asyncio_and_anyio(tmp_path: Path, mark: str, 
     (tmp_path / "pytest.ini").write_text("[pytest]\n")  # otherwise pytest looks for one in the folders above
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", *flags, "-p", "aioinformer.harness.plugin"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    finished = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50)
+    finished = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "1 passed" in finished.stdout
 

@@ -139,7 +139,7 @@ async def test_bookmarks_do_not_depend_on_the_given_clock() -> None:
     async with (
         ApiServer(clock=lambda: NOON, bookmark_interval=0.01, version_wait=0.01) as server,
         aiohttp.ClientSession(server.url) as session,
-        asyncio.timeout(10),
+        asyncio.timeout(50),
     ):
         await server.fault("throttle", duration=0.01)
         while (await session.get(CONFIGMAPS)).status == 429:

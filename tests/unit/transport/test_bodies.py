@@ -89,10 +89,10 @@ async def test_nudge_yields_an_empty_piece() -> None:
         chunks = response.chunks()
         assert await anext(chunks) == b"hello"
         asyncio.get_running_loop().call_later(0.01, response.nudge)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             assert await anext(chunks) == b""
         response.nudge()  # while nothing reads
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             assert await anext(chunks) == b""
         await response.close()
         await chunks.aclose()
@@ -200,7 +200,7 @@ async def test_malformed_chunks_are_noticed_within_seconds(
             transport = await stack.enter_async_context(HttpTransport(url, session, ssl=settings))
             response = await transport.request(HttpRequest("/", stream=stream))
             with pytest.raises(TransportError) as raised:
-                await asyncio.wait_for(body(response), 10)
+                await asyncio.wait_for(body(response), 50)
             return str(raised.value)
 
     errors = await asyncio.gather(
@@ -223,7 +223,7 @@ async def test_malformed_chunk_fails_a_read_that_begins_later(monkeypatch: pytes
         response = await transport.request(HttpRequest("/", stream=True))
         chunks = response.chunks()
         assert await anext(chunks) == b"first"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             while not response._is_cut():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             with pytest.raises(TransportError, match="ended before it was complete"):
@@ -280,7 +280,7 @@ async def test_what_arrived_before_a_reset_is_read(closed: bool) -> None:
     async with listening(serve) as url, HttpTransport(url) as transport:
         response = await transport.request(HttpRequest("/", stream=True))
         chunks = response.chunks()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             while response._response.content.exception() is None:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         if closed:
@@ -304,7 +304,7 @@ async def until_it_waits(response: HttpResponse) -> None:
     connection = response._response.connection
     assert connection is not None
     assert connection.transport is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         while connection.transport.is_reading():  # noqa: ASYNC110
             await asyncio.sleep(0)
 
@@ -338,7 +338,7 @@ async def test_reading_continues_if_little_came_with_the_head(begun: int, stream
         reading = asyncio.create_task(body(response), name="reading")
         await asyncio.sleep(0)
         answered.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             assert await reading == b"hello"
 
 
@@ -387,7 +387,7 @@ async def test_close_ends_the_pending_read_of_a_stream() -> None:
             await asyncio.sleep(0.01)
             await response.close()
             with pytest.raises(TransportError, match="closed while it was being read"):
-                await asyncio.wait_for(reading, 10)
+                await asyncio.wait_for(reading, 50)
             return weakref.ref(response)
 
     response = await close_while_it_is_read()

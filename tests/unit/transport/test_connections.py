@@ -145,7 +145,7 @@ async def test_request_with_a_timeout_does_not_wait_for_watches_to_connect(clust
     cluster.hold = AT_ONCE
     async with HttpTransport(cluster.url, ssl=cluster.settings, connect_timeout=60.0) as transport:
         opening = asyncio.create_task(open_streams(transport, AT_ONCE))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             await cluster.full.wait()
             response = await transport.request(HttpRequest("/", total_timeout=10.0))
             assert response.status == 200
@@ -168,7 +168,7 @@ async def test_wait_for_others_ends_with_the_transport(cluster: Cluster) -> None
     cluster.hold = 2 * AT_ONCE
     async with HttpTransport(cluster.url, ssl=cluster.settings) as transport:
         opening = [asyncio.create_task(open_streams(transport, 1)) for _ in range(2 * AT_ONCE)]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             await cluster.full.wait()
             await transport.aclose()
             cluster.drop()
@@ -198,7 +198,7 @@ def test_unexpected_tls_protocol_keeps_its_buffer() -> None:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(50):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0)
 

@@ -160,7 +160,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_kubeconfig_with_too_many_aliases_raises(tmp_path: Path, bomb: str) -> None:
     path = write(tmp_path / "config", bomb)
     with pytest.raises(UsageError, match=r"config cannot be read: .*(alias|itself|depth)"):

@@ -179,7 +179,7 @@ async def test_cancelled_plugin_is_killed_with_its_children(section: MakeSection
     assert isinstance(waiting.exception(), TransportError)
     with pytest.raises(ProcessLookupError):  # reaped: no zombie
         os.kill(int((tmp_path / "own").read_text()), 0)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(50):
         while is_running(int(path.read_text())):  # noqa: ASYNC110 - not a child of this process
             await asyncio.sleep(0.01)
     assert open_files() == before
@@ -211,7 +211,7 @@ async def test_plugin_that_is_cancelled_while_it_starts_is_killed_with_its_child
     await source.aclose()
     await asyncio.wait({waiting})
     assert isinstance(waiting.exception(), TransportError)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(50):
         while is_running(int(path.read_text())):  # noqa: ASYNC110 - not a child of this process
             await asyncio.sleep(0.01)
 

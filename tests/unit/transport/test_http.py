@@ -92,7 +92,7 @@ async def test_aclose_ends_requests_that_wait_for_a_response(server: Server) -> 
     pending = asyncio.ensure_future(transport.request(HttpRequest("/")))
     await arrived.wait()
     await transport.aclose()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         with pytest.raises(TransportError):
             await pending
 
@@ -304,7 +304,7 @@ async def test_close_in_mid_body_closes_the_connection(transport: Transport, ser
     await anext(response.chunks())
     await response.close()
     await response.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         await stalled.gone.wait()
 
 
@@ -316,7 +316,7 @@ async def test_close_ends_a_pending_read(transport: Transport, server: Server) -
     pending = asyncio.ensure_future(anext(chunks))
     await asyncio.sleep(0)
     await response.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         with pytest.raises(TransportError, match="closed while it was being read"):
             await pending
 
@@ -338,7 +338,7 @@ async def test_cancelled_request_closes_the_connection(transport: Transport, ser
     pending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await pending
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         await gone.wait()
 
 

@@ -103,7 +103,7 @@ async def test_401_names_the_user_of_the_kubeconfig(tmp_path: Path) -> None:
             errors: list[Exception] = []
             informer.set_watch_error_handler(errors.append)
             async with informer:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(50):
                     while not errors:  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
             assert "users[jane]: the token expired" in str(errors[0])
