@@ -104,7 +104,7 @@ def _objects(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 #: Why a class refuses what the server accepts.
-SERVER_ACCEPTS = frozenset({"null", "integral", "array"})
+SERVER_ACCEPTS = frozenset({"null", "integral", "array", "pruned"})
 
 
 def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set[str]:
@@ -119,6 +119,8 @@ def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set
     numeric = schema.get("type") in ("integer", "number") or "x-kubernetes-int-or-string" in schema
     if isinstance(value, (int, float)) and schema.get("type") == "string" and "pattern" in schema:
         return found | {"text"}  # a class accepts a number as a decimal
+    if of_api and isinstance(value, (int, float)) and schema.get("type") == "string":
+        return found | {"api-map"}
     if isinstance(value, (int, float)) and numeric and not isinstance(value, bool):
         limit = 2**31 if schema.get("format") == "int32" else 2**63
         if schema.get("type") != "number" and not -limit <= value < limit:
@@ -146,6 +148,8 @@ def differences(schema: dict[str, Any], value: Any, of_api: bool = False) -> set
             found.add("embedded")
         if "oneOf" in schema:
             found.add("union")
+            if value.keys() - schema.get("properties", {}).keys():
+                found.add("pruned")  # a class of the union has forbid_unknown_fields
         if of_api and set(schema.get("required", ())) - value.keys():
             found.add("required")
         for name, item in value.items():
