@@ -7,7 +7,7 @@ could be raised anywhere, and tasks could not be stopped in order.
 
 Python runs a handler between two instructions of the main thread. A signal that comes in just before the event loop
 waits for its sockets does not interrupt that wait, so its handler would run with the next event, perhaps minutes later.
-Therefore a socket wakes the event loop at each signal.
+Therefore a socket wakes the event loop at each signal. The event loop of Windows has such a socket of its own.
 """
 
 from __future__ import annotations
@@ -64,7 +64,11 @@ class Shutdown:
         with receiving, sending:
             receiving.setblocking(False)
             sending.setblocking(False)
-            loop.add_reader(receiving, receiving.recv, 4096)
+            try:
+                loop.add_reader(receiving, receiving.recv, 4096)
+            except NotImplementedError:  # that of Windows, which each signal wakes
+                yield
+                return
             before = signal.set_wakeup_fd(sending.fileno(), warn_on_full_buffer=False)
             try:
                 yield

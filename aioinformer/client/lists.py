@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from aioinformer.client.retries import new_request
+from aioinformer.concurrency import running_loop
 from aioinformer.errors import DecodeError, Expired, OptionError
 from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
@@ -75,7 +75,7 @@ class Listing(Generic[T]):
         left = self._limit
         options = copy(self._first)
         version = ""
-        trace = Trace(_log, f"the list of {self._requests.resource.gvr}", asyncio.get_running_loop().time)
+        trace = Trace(_log, f"the list of {self._requests.resource.gvr}", running_loop("a list is read").time)
         while True:
             if left is not None and (options.limit == 0 or left < options.limit):
                 options.limit = left

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -175,6 +175,8 @@ def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
     def on_arrival(number: int, frame: FrameType | None) -> None:
         # Python calls this between two instructions of the main thread, whether or not the event loop runs.
         unhandled.append(time.monotonic())
+        if number not in of_loop:
+            loop.call_soon_threadsafe(on_signal, signal.Signals(number).name)
         if unhandled[-1] - unhandled[0] >= _BLOCKED:
             where = "" if frame is None else f" at {place(frame.f_code.co_filename, frame.f_lineno)}"
             text = "%s again while the event loop is blocked%s: the process ends without a stop in order"
@@ -187,9 +189,13 @@ def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
 
     numbers = (signal.SIGTERM, signal.SIGINT)
     previous = {number: signal.getsignal(number) for number in numbers}
+    of_loop: set[int] = set()  # those that the event loop handles
     try:
         for number in numbers:
-            loop.add_signal_handler(number, on_signal, number.name)  # it wakes the event loop, and calls on_signal
+            # The event loop of Windows handles no signal, but each one wakes it.
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, on_signal, number.name)  # it wakes the event loop, and calls on_signal
+                of_loop.add(number)
             signal.signal(number, on_arrival)
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"run(signals=True) works in the main thread only: {error}; pass signals=False") from error
@@ -197,7 +203,8 @@ def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
         yield
     finally:
         for number, handler in previous.items():
-            loop.remove_signal_handler(number)
+            if number in of_loop:
+                loop.remove_signal_handler(number)
             if handler is not None:
                 signal.signal(number, handler)
 

@@ -65,7 +65,7 @@ class RunQueue(threading.local):
 
     def _waited(self) -> float | None:
         try:
-            file = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(self._file, os.O_RDONLY)
         except OSError:  # not Linux, or a kernel without it
             return None
         try:

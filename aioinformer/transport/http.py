@@ -29,6 +29,7 @@ import aiohttp
 from msgspec.structs import replace
 from yarl import URL
 
+from aioinformer.concurrency import running_loop
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.exports import package_version
 from aioinformer.logs import get_logger
@@ -209,9 +210,10 @@ class HttpTransport:
 
         Raises:
             TransportError: there is no response.
-            UsageError: the transport or the borrowed session is closed, a TLS file cannot be used, or a header contains
-                a line break.
+            UsageError: the transport or the borrowed session is closed, a TLS file cannot be used, a header contains a
+                line break, or no event loop of asyncio runs in this thread.
         """
+        clock = running_loop("a request is sent").time
         sending = request.sending or Sending()
         sending.handed = False
         total = request.total_timeout
@@ -219,7 +221,6 @@ class HttpTransport:
         if sending.waited_for and total is not None:
             request = replace(request, total_timeout=max(total - sending.waited, _LEAST))
         counters = self._counters
-        clock = asyncio.get_running_loop().time
         code = "<error>"
         began = clock()
         try:

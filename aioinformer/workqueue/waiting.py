@@ -7,6 +7,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from aioinformer.concurrency import running_loop
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,7 +39,7 @@ class Getters:
 
     async def wait(self) -> None:
         """Wait to be woken."""
-        getter = asyncio.get_running_loop().create_future()
+        getter: asyncio.Future[None] = running_loop("a worker waits for an item").create_future()
         self._waiting.append(getter)
         try:
             await getter

@@ -280,12 +280,19 @@ class TopProgram(Program):
 
 @contextmanager
 def _keyboard(on_key: Callable[[str], None]) -> Iterator[None]:
-    """Call a function with the names of keys that are pressed while the block runs; the terminal is restored."""
+    """Call a function with the names of keys that are pressed while the block runs; the terminal is restored.
+
+    On Windows, it is not called: Ctrl-C ends the program.
+    """
+    try:
+        import termios
+        import tty
+    except ImportError:  # Windows
+        yield
+        return
     if not sys.stdin.isatty():
         yield
         return
-    import termios
-    import tty
 
     number = sys.stdin.fileno()
     loop = asyncio.get_running_loop()

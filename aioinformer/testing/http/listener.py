@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 import socket
 from functools import partial
 from ipaddress import ip_address
@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from aioinformer.concurrency import running_loop
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.responses import media_type
 
 if TYPE_CHECKING:
+    import asyncio
     import ssl
     from collections.abc import Awaitable, Callable
 
@@ -58,12 +60,13 @@ class Listener:
 
         Raises:
             OSError: the port is taken.
+            UsageError: no event loop of asyncio runs in this thread.
         """
+        loop = running_loop("an API server for tests starts")
         if self._accepting is not None:
             return
         if self._server is None:
             # Cancel a handler whose client has disconnected: an idle watch would not notice otherwise.
-            loop = asyncio.get_running_loop()
             self._server = web.Server(
                 self._handler,
                 request_factory=partial(web.BaseRequest, loop=loop, client_max_size=LARGEST_BODY),
@@ -76,13 +79,15 @@ class Listener:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:
-            # Without it the port could not be reused while earlier connections are in TIME_WAIT.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Without it the port could not be reused while earlier connections are in TIME_WAIT. On Windows it can, and
+            # there this option would let another server take over the port.
+            if os.name == "posix":
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((self.host, self.port))
             listening.setblocking(False)
             # A client that has crashed does not close its side; do not wait long for it.
             farewell = None if self._tls is None else _FAREWELL
-            self._accepting = await asyncio.get_running_loop().create_server(
+            self._accepting = await loop.create_server(
                 self._server, sock=listening, backlog=_BACKLOG, ssl=self._tls, ssl_shutdown_timeout=farewell
             )
         except BaseException:

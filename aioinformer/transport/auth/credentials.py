@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote, urlsplit
 
+from aioinformer.concurrency import running_loop
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.logs import get_logger
@@ -160,8 +161,10 @@ async def connect(
         max_requests: how many requests are under way at once; see `HttpTransport`.
 
     Raises:
-        UsageError: there is no configuration, or it is wrong. The message names file, field and remedy.
+        UsageError: there is no configuration, or it is wrong: the message names file, field and remedy. Or no event
+            loop of asyncio runs in this thread.
     """
+    running_loop("connect() looks for a cluster")
     if in_cluster and (kubeconfig is not None or context is not None):
         raise UsageError("in_cluster=True uses the pod's service account; leave out kubeconfig and context")
     found = None

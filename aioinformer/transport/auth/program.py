@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _DRAIN_SECONDS: Final = 0.5
 """How long outputs that a child process keeps open are read after the end of the program."""
 
+_KILLED: Final = -9
+"""The status of a process that was killed, and not reaped; Windows has no name for this signal."""
+
 _TAIL: Final = 64 * 1024
 """How many bytes at the end of standard error are kept."""
 
@@ -67,7 +70,7 @@ async def run_program(
     if outputs.is_full:
         raise TooMuchOutput
     status = process.get_returncode()
-    return Ended(-signal.SIGKILL if status is None else status, bytes(outputs.output), bytes(outputs.error_output))
+    return Ended(_KILLED if status is None else status, bytes(outputs.output), bytes(outputs.error_output))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,28 +5,36 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import signal
 import ssl
 import sys
 import warnings
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
 
 import aioinformer
-from aioinformer import Client, HttpTransport, LeaderElector, ListWatch, SharedInformerFactory
+from aioinformer import ApiError, Client, HttpTransport, LeaderElector, ListWatch, SharedInformerFactory, connect
 from aioinformer.concurrency import Root, TaskGroup, create_task
 from aioinformer.controller import LeaderElection, Manager, Request
+from aioinformer.errors import Invalid, UsageError
 from aioinformer.events import CoreEventSink, EventBroadcaster
 from aioinformer.factory import MultiNamespaceInformer
 from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
-from aioinformer.transport import Credential
+from aioinformer.transport import Credential, HttpRequest
 from aioinformer.transport.auth.tokens import RenewedCredentials
+from aioinformer.webhooks import AdmissionRequest, Denied, WebhookServer
+from aioinformer.workqueue import WorkQueue
+from tests.support.webhooks import configuration, webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from aioinformer.leaderelection import Term
 
@@ -129,6 +137,66 @@ def test_controller_of_an_elected_manager_reconciles(run: Any) -> None:
             assert name == "a"
             assert task.done()
             assert [event["reason"] for event in server.list("events") if event["reason"] == "Done"] == ["Done"]
+
+    run(main())
+
+
+def test_manager_stops_in_order_at_a_signal(run: Any, unused_tcp_port: int) -> None:
+    async def main() -> None:
+        async with ApiServer() as server:
+            manager = Manager("shop", client=server.url, health_port=unused_tcp_port, health_host="127.0.0.1")
+            begun: asyncio.Queue[str] = asyncio.Queue()
+            ended: list[str] = []
+
+            @manager.controller(core_v1.CONFIG_MAPS)
+            async def maps(request: Request[Any]) -> None:
+                begun.put_nowait(request.name)
+                await asyncio.sleep(0.1)
+                ended.append(request.name)
+
+            running = create_task(manager.run(signals=True), name="manager")
+            server.create("configmaps", config_map("a"))
+            assert await begun.get() == "a"
+            async with aiohttp.ClientSession() as session:
+                assert (await session.get(f"http://127.0.0.1:{unused_tcp_port}/readyz")).status == 200
+            signal.raise_signal(signal.SIGTERM)
+            await running
+            assert ended == ["a"]
+            assert manager.stop_report is not None
+            assert manager.stop_report.reason == "signal SIGTERM"
+
+    run(main())
+
+
+def test_webhooks_of_a_manager_judge_writes(run: Any) -> None:
+    async def main() -> None:
+        async with ApiServer() as server, HttpTransport(server.url) as transport:
+            ours = WebhookServer("maps", "default", port=0, host="127.0.0.1", hosts=("127.0.0.1",))
+            manager = Manager("maps", client=transport, webhooks=ours)
+            seen: list[str] = []
+
+            @manager.validate(core_v1.CONFIG_MAPS)
+            async def check(request: AdmissionRequest[core_v1.ConfigMap]) -> None:
+                seen.append(str(request.object.metadata.name))
+                if "bad" in (request.object.data or {}):
+                    raise Denied("it is bad")
+
+            rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+            maps = Client(transport, namespace="default").resource(core_v1.CONFIG_MAPS)
+            dry = Client(transport, namespace="default", dry_run=True, retry=False).resource(core_v1.CONFIG_MAPS)
+            async with manager:
+                url = f"https://127.0.0.1:{manager.admission.port}/validate/configmaps"
+                hook = webhook("maps", {"url": url}, rules=[rule])
+                body = configuration("ValidatingWebhookConfiguration", hook, name=ours.configuration)
+                server.create("validatingwebhookconfigurations", body)
+                while not seen:
+                    with suppress(ApiError):  # the manager has not entered its CA yet
+                        await dry.create(config_map("probe"))
+                    await asyncio.sleep(0.05)
+                await maps.create(config_map("good"))
+                with pytest.raises(Invalid, match="it is bad"):
+                    await maps.create(config_map("bad", bad="yes"))
+            assert seen[-2:] == ["good", "bad"]
 
     run(main())
 
@@ -237,6 +305,32 @@ def test_generator_exit_of_a_user_reaches_the_body_of_a_root(run: Any) -> None:
         assert [type(each) for each in caught] == [GeneratorExit]
 
     run(main())
+
+
+#: What may come first in a program. What starts a task is tested with the informer.
+BEGINNINGS: dict[str, Callable[[], Awaitable[Any]]] = {
+    "connect() looks for a cluster": lambda: connect(kubeconfig="config"),
+    "a request is sent": lambda: HttpTransport("http://127.0.0.1:1").request(HttpRequest("/")),
+    "a list is read": lambda: Client(HttpTransport("http://127.0.0.1:1")).core.v1.pods.list(),
+    "a worker waits for an item": lambda: WorkQueue[str]().get(),
+    "an API server for tests starts": lambda: ApiServer().__aenter__(),
+}
+
+
+@pytest.mark.parametrize("what", BEGINNINGS)
+def test_another_async_library_is_refused_by_name(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As trio, curio and others register themselves.
+    monkeypatch.setitem(sys.modules, "sniffio", SimpleNamespace(current_async_library=lambda: "trio"))
+
+    async def begin() -> None:
+        await BEGINNINGS[what]()
+
+    coroutine = begin()
+    try:
+        with pytest.raises(UsageError, match=rf"^{re.escape(what)} .* and this is trio: run the program with asyncio"):
+            coroutine.send(None)
+    finally:
+        coroutine.close()
 
 
 def test_all_tasks_of_the_package_are_created_in_one_place() -> None:
