@@ -1,4 +1,4 @@
-"""Run the asynchronous tests of all rooms in virtual time, and fail those that leave errors to asyncio.
+"""Run the asynchronous tests of all rooms in virtual time, and fail those that leave errors to asyncio, or use sockets.
 
 The rooms `transport` and `testing` are about sockets: their tests run in real time, with servers on loopback.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any
+import socket
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from msgspec.structs import replace
@@ -46,6 +47,21 @@ def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Qu
 def fine_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let long work yield to the event loop as often as it can."""
     monkeypatch.setattr(concurrency, "SLICE_SECONDS", 1e-9)
+
+
+@pytest.fixture(autouse=True)
+def no_sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test that listens at an address or connects to one: it belongs into tests/system."""
+    refused: list[object] = []
+
+    def refuse(self: socket.socket, address: object) -> NoReturn:
+        refused.append(address)
+        raise PermissionError(f"tests of this room use no sockets, and this one uses {address}")
+
+    for name in ("bind", "connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    yield
+    assert not refused, f"move this test to tests/system: it uses the addresses {refused}"
 
 
 @pytest.fixture(autouse=True)

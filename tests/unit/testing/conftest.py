@@ -18,6 +18,11 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
     return {"asyncio": asyncio.new_event_loop}
 
 
+@pytest.fixture(autouse=True)
+def no_sockets() -> None:
+    """Let the tests of this room use sockets, which are its subject."""
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[ApiServer]:
     async with ApiServer(version_wait=0.05) as server:

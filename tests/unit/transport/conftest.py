@@ -26,6 +26,11 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
     return {"asyncio": asyncio.new_event_loop}
 
 
+@pytest.fixture(autouse=True)
+def no_sockets() -> None:
+    """Let the tests of this room use sockets, which are its subject."""
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     async with Server().started(ok) as server:
