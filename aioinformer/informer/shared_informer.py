@@ -297,6 +297,8 @@ class SharedIndexInformer(StreamedInformer[T]):
         except BaseException as error:
             cause = collapsed(error)
             self._crashed(cause)
+            if self._crash is not None and isinstance(cause, asyncio.CancelledError):
+                cause = self._crash  # the end of the block cancels the cleanup, and must still get the error
             if cause is error:
                 raise
             raise cause from cause.__cause__

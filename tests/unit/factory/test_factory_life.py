@@ -182,9 +182,14 @@ def test_ctrl_c_stops_a_factory_cleanly() -> None:
     assert finished == ["a"]
 
 
+@pytest.mark.parametrize("handled", [False, True])
 @pytest.mark.parametrize("started", [False, True])
-async def test_crash_cancels_the_block_and_raises_its_error(errors: Callable[[], list[str]], started: bool) -> None:
+async def test_crash_cancels_the_block_and_raises_its_error(
+    errors: Callable[[], list[str]], started: bool, handled: bool
+) -> None:
     world = World()
+    if handled:
+        world.informer.add_event_handler(Recorder())
     if started:
         world.factory.start()
     began = asyncio.get_running_loop().time()

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from aioinformer import RunOptions, SharedIndexInformer
+from aioinformer import ResourceEventHandlerFuncs, RunOptions, SharedIndexInformer
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.reflector import Phase
 from tests.support.collection import Collection
@@ -225,6 +225,31 @@ async def test_crash_of_a_part_reaches_waits_and_the_exit(method: str) -> None:
     assert all(response.closed for response in pods.responses)
     with pytest.raises(Crash):
         await informer.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 60])
+@pytest.mark.parametrize("handlers", [0, 1, 3])
+async def test_block_ends_with_the_crash_beside_any_handler(handlers: int, seconds: float) -> None:
+    async def handle(pod: Any) -> None:
+        await asyncio.sleep(seconds)
+
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    for _ in range(handlers):
+        informer.add_event_handler(ResourceEventHandlerFuncs(on_add=handle))
+
+    async def run() -> None:
+        async with informer:
+            await informer.wait_for_sync()
+            break_queue(informer, "apply")
+            pods.put("b")
+            await asyncio.sleep(600)
+
+    with pytest.raises(Crash):
+        await run()
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
 
 
 @pytest.mark.conformance("CTL-03")
