@@ -117,7 +117,7 @@ bench: $(VENV)/.package $(VENV)/.dev ## Run the benchmarks and write docs/benchm
 	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
 bench-peers: $(VENV)/.package $(VENV)/.dev ## Run the benchmarks of client-go (needs go), kube-rs (cargo) and Python libraries
-	@failed=; for question in benchmarks/beside_others*.py benchmarks/protobuf.py benchmarks/lone_events.py; do \
+	@failed=; for question in benchmarks/beside_others.py benchmarks/protobuf.py benchmarks/lone_events.py; do \
 		$(BIN)/python $$question $(ARGS) || failed="$$failed $$question"; done; \
 	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 

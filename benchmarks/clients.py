@@ -98,11 +98,11 @@ class Flood:
             }
             self._done.set()
 
-    async def run(self, url: str, rate: float = 0.0) -> Figures:
+    async def run(self, url: str) -> Figures:
         """Start the events of the server, wait for the last notification, and return the figures."""
         async with aiohttp.ClientSession() as session:
             self._watch = Stopwatch()
-            async with session.post(f"{url}/go?rate={rate}"):
+            async with session.post(f"{url}/go"):
                 pass
             async with asyncio.timeout(300):
                 await self._done.wait()
@@ -121,8 +121,8 @@ def synced_figures(watch: Stopwatch, before_kib: float, objects: int) -> Figures
     }
 
 
-async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False, first: int = 0) -> Figures:
-    """Measure the floor: first list, of all pods or of the first ones, then all events."""
+async def measure_floor(url: str, *, events: int = 20_000) -> Figures:
+    """Measure the floor: first list, then all events."""
     store: floor.Store = {}
     synced = asyncio.Event()
     flood = Flood(events)
@@ -132,12 +132,7 @@ async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False, 
 
     before, watch = rss_kib(), Stopwatch()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
-        selector = f"&labelSelector=first%3D{first}" if first else ""
-        query = "sendInitialEvents=true" + selector
-        if pages:
-            query = "resourceVersion=" + await floor.list_pages(session, url, store, selector) + selector
-            synced.set()
-        task = asyncio.create_task(floor.watch(session, url, query, store, handler, synced.set))
+        task = asyncio.create_task(floor.watch(session, url, "sendInitialEvents=true", store, handler, synced.set))
         await synced.wait()
         figures = synced_figures(watch, before, len(store))
         if events:
@@ -160,9 +155,6 @@ async def measure_informer(
     url: str,
     *,
     events: int = 20_000,
-    pages: bool = False,
-    handlers: int = 1,
-    transport: dict[str, Any] | None = None,
     handler: Callable[[Any], Any] = lambda obj: None,
     then: Callable[[SharedIndexInformer[Any]], Figures] = lambda informer: {},
     **options: Any,
@@ -171,9 +163,6 @@ async def measure_informer(
 
     Args:
         events: the number of events that the server sends.
-        pages: list in pages instead of a stream.
-        handlers: the number of handlers, which are coroutine functions.
-        transport: arguments of the transport.
         handler: what the counting handler does with each new object.
         then: returns more figures at the end.
         options: of the informer.
@@ -186,13 +175,8 @@ async def measure_informer(
         handler(new)
         flood.count()
 
-    async def silent(old: Any, new: Any) -> None: ...
-
-    async with HttpTransport(url, **(transport or {})) as connection:
-        informer = pods_informer(connection, pages=pages, **options)
-        # The last handler to be added is the last one to be called.
-        for _ in range(handlers - 1):
-            informer.add_event_handler(on_add=on_add, on_update=silent)
+    async with HttpTransport(url) as transport:
+        informer = pods_informer(transport, **options)
         registration = informer.add_event_handler(on_add=on_add, on_update=on_update)
         before, watch = rss_kib(), Stopwatch()
         async with informer:

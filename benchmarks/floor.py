@@ -32,23 +32,12 @@ class Line(msgspec.Struct, gc=False):
     object: msgspec.Raw
 
 
-class ListMeta(msgspec.Struct, gc=False):
-    resourceVersion: str = ""
-    next: str = msgspec.field(name="continue", default="")
-
-
-class Page(msgspec.Struct, gc=False):
-    metadata: ListMeta
-    items: list[msgspec.Raw]
-
-
 class Bookmark(msgspec.Struct, gc=False):
     metadata: dict[str, Any]
 
 
 _line = msgspec.json.Decoder(Line).decode
 _head = msgspec.json.Decoder(Head).decode
-_page = msgspec.json.Decoder(Page).decode
 _bookmark = msgspec.json.Decoder(Bookmark).decode
 
 #: The metadata and the bytes of each object, by key.
@@ -59,20 +48,6 @@ def keep(store: Store, raw: bytes) -> None:
     """Decode the metadata of an object and store both."""
     meta = _head(raw).metadata
     store[f"{meta.namespace}/{meta.name}"] = (meta, raw)
-
-
-async def list_pages(session: aiohttp.ClientSession, url: str, store: Store, selector: str = "") -> str:
-    """List in pages of 500, with a part of the query that selects, and return the resourceVersion."""
-    token = ""
-    while True:
-        place = f"&continue={token}" if token else ""
-        async with session.get(f"{url}/api/v1/pods?limit=500{selector}{place}") as response:
-            page = _page(await response.read())
-        for item in page.items:
-            keep(store, bytes(item))
-        token = page.metadata.next
-        if not token:
-            return page.metadata.resourceVersion
 
 
 async def watch(

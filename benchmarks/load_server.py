@@ -6,10 +6,8 @@ The first line on stdout is the URL. The server has `/api/v1/pods`: lists in pag
 lists, and watches, in the format that `Accept` requests. A watch delivers nothing until one of these requests arrives:
 
 - `POST /go`: each watch receives all events as fast as its socket accepts them. Each event is a new version of a pod.
-  `/go?rate=1000` limits the rate, in events per second. The request waits until there is a watch.
+  The request waits until there is a watch.
 - `POST /expire`: each watch ends with 410 Gone, so the client relists: the same objects, at a later resourceVersion.
-- `GET /times`: the times at which the server passed each event of the last run with a rate to the socket, in seconds of
-  the monotonic clock.
 
 Clients can connect one after the other, and all receive the same. `labelSelector=first=1000` selects the first 1,000
 pods.
@@ -23,14 +21,16 @@ import json
 import struct
 import subprocess
 from contextlib import suppress
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from pods import encoded, encoded_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+#: To a watch: send all events, or end with 410.
+Command: TypeAlias = Literal["go", "expire"]
 
 _BATCH = 32
 #: The number of relists before the version of the list reaches that of the first event.
@@ -93,11 +93,11 @@ class Form:
         end = b'"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}'
         self._initial = [b"".join(added[at : at + _BATCH]) for at in range(0, pods, _BATCH)]
         self._end = b'{"type":"BOOKMARK","object":{' + kind + b"," + end + b"}\n"
-        self.lines = [
+        lines = [
             _chunk(opening % (b"MODIFIED", encode((index * 7919) % spread, pods + _ROOM + index)[1:]))
             for index in range(events)
         ]
-        self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
+        self.events = [b"".join(lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
         self._pages: dict[tuple[int, int, int, int], bytes] = {}
 
     def initial(self, version: int, first: int) -> list[bytes]:
@@ -130,12 +130,12 @@ class ProtobufForm(Form):
 
     def __init__(self, plain: Form, pods: int, tool: list[str]) -> None:
         wanted = [_line_of(chunk) for batch in plain.initial(pods, pods) for chunk in _chunks_of(batch)]
-        wanted += [_line_of(line) for line in plain.lines] + [_EXPIRED]
+        wanted += [_line_of(chunk) for batch in plain.events for chunk in _chunks_of(batch)] + [_EXPIRED]
         done = subprocess.run(tool, input=b"".join(wanted), stdout=subprocess.PIPE, check=True)
         frames = [_chunk(frame) for frame in _frames_of(done.stdout)]
-        added, self.lines = frames[:pods], frames[pods + 1 : -1]
+        added, lines = frames[:pods], frames[pods + 1 : -1]
         self._initial = [b"".join(added[at : at + _BATCH]) for at in range(0, pods, _BATCH)] + [frames[pods]]
-        self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, len(self.lines), _BATCH)]
+        self.events = [b"".join(lines[at : at + _BATCH]) for at in range(0, len(lines), _BATCH)]
         self.expired = frames[-1]
 
     def initial(self, version: int, first: int) -> list[bytes]:
@@ -186,9 +186,8 @@ class Load:
         self.pods = pods
         #: The resourceVersion of lists.
         self.version = pods
-        self.watches: set[asyncio.Queue[float | None]] = set()
+        self.watches: set[asyncio.Queue[Command]] = set()
         self.arrived = asyncio.Event()
-        self.times: list[float] = []
 
     def form(self, accept: str) -> Form:
         """Return the format that an Accept header requests."""
@@ -197,8 +196,8 @@ class Load:
             return self.forms.get(f"{name} in protobuf") or self.forms[name]
         return self.forms[name]
 
-    async def send_command(self, command: float | None) -> None:
-        """Wait until there is a watch, and send all watches a command: a rate of events, or None for 410."""
+    async def send_command(self, command: Command) -> None:
+        """Wait until there is a watch, and send all watches a command."""
         while not self.watches:
             self.arrived.clear()
             await self.arrived.wait()
@@ -230,14 +229,12 @@ class Connection:
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         match method, url.path:
             case "POST", "/go":
-                await self._load.send_command(float(query.get("rate", 0)))
+                await self._load.send_command("go")
                 self._send(writer, b"{}")
             case "POST", "/expire":
                 self._load.version += 1
-                await self._load.send_command(None)
+                await self._load.send_command("expire")
                 self._send(writer, b"{}")
-            case "GET", "/times":
-                self._send(writer, json.dumps(self._load.times).encode())
             case "GET", "/api/v1/pods":
                 form = self._load.form(accept)
                 first = int(query.get("labelSelector", "first=0").removeprefix("first=")) or self._load.pods
@@ -266,7 +263,7 @@ class Connection:
         for batch in initial:
             writer.write(batch)
             await writer.drain()
-        commands: asyncio.Queue[float | None] = asyncio.Queue()
+        commands: asyncio.Queue[Command] = asyncio.Queue()
         self._load.watches.add(commands)
         self._load.arrived.set()
         gone = asyncio.create_task(reader.read(1))
@@ -277,31 +274,17 @@ class Connection:
                 if gone.done():
                     command.cancel()
                     raise ConnectionResetError
-                rate = command.result()
-                if rate is None:
+                if command.result() == "expire":
                     writer.write(form.expired + b"0\r\n\r\n")
                     return
-                await self._events(form, rate, writer)
+                for batch in form.events:
+                    writer.write(batch)
+                    await writer.drain()
         finally:
             gone.cancel()
             with suppress(asyncio.CancelledError, ConnectionError):
                 await gone
             self._load.watches.discard(commands)
-
-    async def _events(self, form: Form, rate: float, writer: asyncio.StreamWriter) -> None:
-        if not rate:
-            for batch in form.events:
-                writer.write(batch)
-                await writer.drain()
-            return
-        times = self._load.times = []
-        begin = perf_counter()
-        for number, line in enumerate(form.lines):
-            ahead = begin + number / rate - perf_counter()
-            if ahead > 0:
-                await asyncio.sleep(ahead)
-            times.append(perf_counter())
-            writer.write(line)
 
 
 async def main() -> None:

@@ -7,20 +7,31 @@ read. This is the best case for protobuf. Encoding the frames needs `go`.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from functools import partial
 from struct import unpack_from
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import hot_path
+import aiohttp
 import msgspec
+from clients import Stopwatch
 from harness import Offer, Question, Requirement, run
 from peers import Peers
 
 from aioinformer.cache.objects.record import Record
+from aioinformer.reflector.value_stream import ValueStream
+from aioinformer.reflector.watch_decoder import decode_watch_line
+from aioinformer.reflector.watch_events import RecordDecoder
+from aioinformer.transport import HttpRequest
+from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness import Figures, Measure
+
+_EVENTS = 20_000
 
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _METADATA = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -90,6 +101,31 @@ def record_of(frame: bytes) -> Record:
     return Record(f"{namespace}/{name}", namespace, name, uid, version, msgspec.Raw(b"".join(labels)), frame)
 
 
+async def follow(url: str, take: Callable[[bytes], int], accept: str) -> Figures:
+    """Measure reading the watch with `take`, which processes a chunk and returns the number of complete events."""
+    async with HttpTransport(url) as transport, aiohttp.ClientSession() as session:
+        headers = {"Accept": accept} if accept else {}
+        request = HttpRequest("/api/v1/pods", (("watch", "true"), ("resourceVersion", "1")), headers=headers)
+        response = await transport.request(request)
+
+        async def go() -> None:
+            async with session.post(f"{url}/go"):
+                pass
+
+        going = asyncio.create_task(go(), name="go")
+        await asyncio.sleep(0)
+        watch = Stopwatch()
+        seen = 0
+        async for chunk in response.chunks():
+            seen += take(chunk)
+            if seen >= _EVENTS:
+                break
+        cpu = watch.cpu
+        await going
+        await response.close()
+    return {"watch_us_per_event": cpu / _EVENTS * 1e6}
+
+
 async def protobuf(url: str, *, metadata: bool = False) -> Figures:
     """Measure reading protobuf."""
     frames, checked = Frames(), False
@@ -102,12 +138,21 @@ async def protobuf(url: str, *, metadata: bool = False) -> Figures:
             assert checked, records[0]
         return len(records)
 
-    return await hot_path.follow(url, take, f"{_PROTOBUF};{_METADATA}" if metadata else _PROTOBUF)
+    return await follow(url, take, f"{_PROTOBUF};{_METADATA}" if metadata else _PROTOBUF)
 
 
 async def json(url: str, *, metadata: bool = False) -> Figures:
     """Measure reading JSON."""
-    return await hot_path.records(url, f"application/json;{_METADATA}" if metadata else "")
+    values = ValueStream()
+    decode = partial(decode_watch_line, decode=RecordDecoder().from_watch)
+
+    def refuse(value: bytes) -> Any:
+        raise ValueError("events of this benchmark must be small enough to be read in one step")
+
+    def take(chunk: bytes) -> int:
+        return sum(event is not None for event in values.read(chunk, decode, refuse))
+
+    return await follow(url, take, f"application/json;{_METADATA}" if metadata else "")
 
 
 _SUBJECTS: dict[str, Measure | list[str]] = {

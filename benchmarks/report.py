@@ -35,8 +35,7 @@ def main() -> None:
     for section in others:
         if section.name in results:
             parts.append(_section(section, results[section.name]))
-        if section.name == "hot_path":
-            parts.append(prose("tried"))
+    parts.append(prose("tried"))
     (_DOCS / "benchmarks.md").write_text("\n".join(parts))
 
 
@@ -72,7 +71,6 @@ def _ratio(value: float, requirement: dict[str, Any]) -> str:
 #: Sections whose plots have other clients.
 _BESIDE_OTHERS = (
     "beside_others",
-    "beside_others_list",
     "controllers",
     "controllers_real",
     "lone_events",
@@ -113,10 +111,6 @@ def _section(section: Section, result: dict[str, Any]) -> str:
     match section.name:
         case "loop_blocking":
             lines += _blocking(medians)
-        case "hot_path":
-            title = f"{section.title}: {FIGURES['watch_us_per_event']}"
-            lines += [_plot("hot_path", title, svg.steps(title, _column(medians, "watch_us_per_event"), "µs"))]
-            lines += _table(medians)
         case "scale" | "million":
             lines += [*_scale(section.name, medians), "", *_table(medians)]
         case _:

@@ -1,4 +1,4 @@
-"""Plots as SVG without a library: bars, steps, and lines from zero. Their colours suit light and dark pages."""
+"""Plots as SVG without a library: bars, and lines from zero. Their colours suit light and dark pages."""
 
 from __future__ import annotations
 
@@ -51,24 +51,6 @@ def bars(title: str, values: dict[str, float], unit: str, *, others: bool = Fals
         if value > longest:
             x, y = _LEFT + _ROOM - 24, _TOP + line * _ROW
             parts.append(f'<path d="M{x} {y + 20}l8 -22h6l-8 22z" fill="#fff"/>')
-    return _rows(title, parts, len(values))
-
-
-def steps(title: str, values: dict[str, float], unit: str) -> str:
-    """Draw sums from top to bottom: each bar shows what one name adds to the previous ones.
-
-    Args:
-        title: of the plot.
-        values: sums by name.
-        unit: follows each value.
-    """
-    longest = max(values.values(), default=1.0) or 1.0
-    parts, before = [], 0.0
-    for line, (name, value) in enumerate(values.items()):
-        text = f"{number(value)} {unit}" if not line else f"{value - before:+.1f} → {number(value)} {unit}"
-        low, high = sorted((before / longest, value / longest))
-        parts += _bar(line, name, low, high - low, text, _OWN)
-        before = value
     return _rows(title, parts, len(values))
 
 

@@ -20,13 +20,7 @@ _GO = {
     "client-go typed, protobuf": ["-protobuf"],
     "client-go metadata, protobuf": ["-metadata"],
 }
-_GO_LARGE = {
-    "client-go typed, JSON": [],
-    "client-go typed, JSON, pages": ["-pages"],
-    "client-go typed, protobuf": ["-protobuf"],
-}
 _RUST = {"kube-rs typed": [], "kube-rs metadata": ["--metadata"]}
-_RUST_LARGE: dict[str, list[str]] = {"kube-rs typed": []}
 _PYTHON = {
     "lightkube, typed": "lightkube",
     "kubernetes_asyncio, raw": "kubernetes_asyncio_raw",
@@ -48,14 +42,13 @@ class Peers:
         self.notes: list[str] = []
         self.protobuf_tool: tuple[str, ...] = ()
 
-    def go(self, events: int, *, large: bool = False) -> dict[str, list[str]]:
+    def go(self, events: int) -> dict[str, list[str]]:
         """Return the commands of client-go's informers, and set `protobuf_tool`."""
         program = _BUILT / "client-go"
         if not self._build("client-go", "go", ["build", "-o", str(program), "."], _HERE / "client_go"):
             return {}
         self.protobuf_tool = (str(program), "encode")
-        forms = _GO_LARGE if large else _GO
-        return {name: [str(program), *flags, "URL", str(events)] for name, flags in forms.items()}
+        return {name: [str(program), *flags, "URL", str(events)] for name, flags in _GO.items()}
 
     def load_server(self) -> str:
         """Return the program of the load server that writes event by event, empty if it could not be built."""
@@ -104,15 +97,14 @@ class Peers:
             if "dynamic" not in name
         }
 
-    def rust(self, events: int, *, large: bool = False) -> dict[str, list[str]]:
+    def rust(self, events: int) -> dict[str, list[str]]:
         """Return the commands of kube-rs' reflectors."""
         target = _BUILT / "kube-rs"
         build = ["build", "--quiet", "--release", "--locked", "--target-dir", str(target)]
         if not self._build("kube-rs", "cargo", build, _HERE / "kube_rs"):
             return {}
         program = target / "release" / "kube-rs-peer"
-        forms = _RUST_LARGE if large else _RUST
-        return {name: [str(program), *flags, "URL", str(events)] for name, flags in forms.items()}
+        return {name: [str(program), *flags, "URL", str(events)] for name, flags in _RUST.items()}
 
     def python(self, events: int) -> dict[str, list[str]]:
         """Return the commands of the Python libraries, which share one environment."""

@@ -1,6 +1,6 @@
 // Measures one client-go informer: prints one JSON object with the figures of benchmarks/harness.py.
 //
-//	client-go [-metadata|-dynamic|-protobuf] [-pages] [-rates RATE:BEFORE:MEASURED;...] URL EVENTS
+//	client-go [-metadata|-dynamic|-protobuf] [-rates RATE:BEFORE:MEASURED;...] URL EVENTS
 //	client-go [-metadata|-protobuf] -cluster EVENTS:RATE:BEFORE:MEASURED URL 0, with the URL of `client-go drive`
 //	client-go drive [ETCD] < pods as JSON, one a line
 //	client-go seed ETCD < objects to delete and to store, one a line
@@ -71,15 +71,9 @@ func main() {
 	onlyMetadata := flag.Bool("metadata", false, "only metadata, as protobuf, which is the default there")
 	unstructured := flag.Bool("dynamic", false, "unstructured objects")
 	protobuf := flag.Bool("protobuf", false, "typed objects as protobuf")
-	pages := flag.Bool("pages", false, "list in pages, not streamed")
 	rates := flag.String("rates", "", "the rates of benchmarks/lone_events.py: RATE:EVENTS BEFORE:MEASURED EVENTS;...")
 	cluster := flag.String("cluster", "", "use the cluster of KUBECONFIG: EVENTS OF CATCH-UP:RATE:EVENTS BEFORE:MEASURED EVENTS")
 	flag.Parse()
-	if *pages {
-		if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
-			panic(err)
-		}
-	}
 	url := flag.Arg(0)
 	events, err := strconv.ParseInt(flag.Arg(1), 10, 64)
 	if err != nil {
