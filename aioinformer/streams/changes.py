@@ -101,6 +101,8 @@ class Reader:
         position = self.position
         if hub.behind and not self.synced:
             return None
+        if self.synced and not self._reset and position == Position.end(hub.log.sequence):
+            return None
         if position is not None and not hub.log.has(position):
             self.begin_anew()
             position = None

@@ -89,7 +89,7 @@ class Feed:
         visible: which of the requested namespaces the user may see; None for all.
     """
 
-    __slots__ = ("_informer", "reader", "requested", "resource", "visible")
+    __slots__ = ("_bits", "_informer", "reader", "requested", "resource", "visible")
 
     def __init__(
         self,
@@ -103,6 +103,8 @@ class Feed:
         self.resource = resource
         self.visible: frozenset[str] | None = None
         self.requested = requested
+        #: The visible ones of the names, for cursors.
+        self._bits = (1 << len(self._names)) - 1
         self._informer = informer
         self.reader = Reader(informer.enter_hub(key, maker), selected(frozenset(requested) or None, selector))
 
@@ -118,15 +120,13 @@ class Feed:
         """
         reached = position or self.reader.position
         assert reached is not None
-        names = self._names
-        bits = sum(1 << place for place, name in enumerate(names) if self.visible is None or name in self.visible)
-        return Place(self.reader.hub.epoch, reached, bits)
+        return Place(self.reader.hub.epoch, reached, self._bits)
 
     def go_on(self, place: Place) -> None:
         """Begin where another stream has ended, and with what the user could see then; otherwise with a reset."""
         names = self._names
         visible = frozenset(name for bit, name in enumerate(names) if place.visible >> bit & 1)
-        self.visible = None if len(visible) == len(names) else visible
+        self._set_visible(None if len(visible) == len(names) else visible)
         self.reader.selection = self._selection()
         self.reader.begin_at(place.epoch, place.position)
 
@@ -140,13 +140,18 @@ class Feed:
         reader = self.reader
         before = reader.selection
         grows = visible is None or (self.visible is not None and not visible <= self.visible)
-        self.visible = visible
+        self._set_visible(visible)
         after = reader.selection = self._selection()
         if grows:
             reader.begin_anew()
         if reader.position is None:
             return iter(())
         return reader.hub.log.leaving(reader.position, before, after)
+
+    def _set_visible(self, visible: frozenset[str] | None) -> None:
+        names = self._names
+        self.visible = visible
+        self._bits = sum(1 << place for place, name in enumerate(names) if visible is None or name in visible)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -339,19 +344,18 @@ class Opened:
 
     def _events(self) -> bytes | None:
         """Return the next events; b"" for none in this part of the logs, and None if there is nothing to read."""
-        found: list[bytes] = []
-        before: list[Place] = []
-        events = 0
         if not all(feed.reader.can_begin() for feed in self._feeds):  # until then, there is no cursor for all
             self._check_end()
             return None
-        idle = True
-        for feed in self._feeds:
-            step = feed.reader.step()
-            before.append(feed.place(None if step is None else step.before))
+        steps = [feed.reader.step() for feed in self._feeds]
+        if not any(steps):
+            self._check_end()
+            return None
+        found: list[bytes] = []
+        events = 0
+        for feed, step in zip(self._feeds, steps, strict=True):
             if step is None:
                 continue
-            idle = False
             if step.reset:
                 self._synced = False
                 events += 1
@@ -362,9 +366,6 @@ class Opened:
                     run = step.part.forms["events"] = frames.run_of(step.part.changes, feed.resource)
                 events += len(step.part.changes)
                 found.append(run)
-        if idle:
-            self._check_end()
-            return None
         synced = all(feed.reader.synced for feed in self._feeds)
         if synced and not self._synced:
             found.append(frames.SYNCED)
@@ -375,6 +376,9 @@ class Opened:
         cursor = write_cursor(self._binding, [feed.place() for feed in self._feeds])
         if events == 1:
             return frames.with_cursor(found[0], cursor)
+        before = [
+            feed.place(None if step is None else step.before) for feed, step in zip(self._feeds, steps, strict=True)
+        ]
         return frames.with_cursors(b"".join(found), write_cursor(self._binding, before), cursor)
 
     def _check_end(self) -> None:
