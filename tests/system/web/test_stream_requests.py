@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
+import time
+from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -16,7 +19,7 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from aioinformer import HttpTransport
+from aioinformer import Client, HttpTransport
 from aioinformer.authorization import EVERYBODY, Rbac
 from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
@@ -143,6 +146,99 @@ async def test_cursor_goes_on_and_a_foreign_one_is_a_reset(framework: str, api_s
         for foreign in (cursor[:-4] + "AAAA", "x", "9" * 5000):
             async with reading(url, f"?after={foreign}") as anew:
                 await anew.until("reset", "synced", keys={"default/web-0", "default/web-1"})
+
+
+@each_framework
+async def test_cursor_of_another_cluster_is_a_reset(framework: str, api_server: ApiServer) -> None:
+    api_server.create("pods", pod("web-0", "default"))
+    async with ApiServer() as other:
+        for number in range(3):
+            other.create("pods", pod(f"else-{number}", "default"))
+        async with (
+            live(framework, api_server.url, who=EVERYBODY) as url,
+            live(framework, other.url, who=EVERYBODY) as elsewhere,
+        ):
+            async with reading(elsewhere) as first:
+                await first.until("synced", keys={"default/else-0", "default/else-1", "default/else-2"})
+            async with reading(url, **{"Last-Event-ID": first.cursor}) as anew:
+                await anew.until("synced", keys={"default/web-0"})
+                assert anew.events == ["", "reset", "put", "synced"]
+
+
+@each_framework
+async def test_token_that_expires_opens_no_further_stream(framework: str) -> None:
+    now = time.time()
+    async with ApiServer(tokens=TOKENS, authorization_mode="RBAC", clock=lambda: now) as server:
+        server.create("pods", pod("web-0", "default"))
+        server.create("serviceaccounts", {"metadata": {"name": "page"}})
+        grant(server, "system:serviceaccount:default:page", "pods")
+        async with HttpTransport(server.url, token="t-admin") as transport:
+            accounts = Client(transport).core.v1.serviceaccounts
+            made = await accounts.create_token("default/page", audiences=["shop"], seconds=600)
+            assert made.status is not None
+            headers = {"Authorization": f"Bearer {made.status.token}"}
+            async with live(framework, transport, who=Rbac(audiences=["shop"], ttl=1.0)) as url:
+                async with reading(url, **headers) as reader:
+                    await reader.until("synced", keys={"default/web-0"})
+                now += 700  # servers accept a token for a minute longer
+                async with asyncio.timeout(10):
+                    while True:
+                        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+                            if response.status == 401:
+                                break
+                        await asyncio.sleep(0.05)
+                assert "may have expired" in await refusal(url, 401, **headers)
+
+
+@each_framework
+async def test_flood_of_one_user_is_refused_and_the_others_go_on(framework: str, rbac_server: ApiServer) -> None:
+    """As many connections as this process may open are open at the same time; both of their ends are in it."""
+    flood = min(1_000, (file_limit() - 200) // 2)
+    async with (
+        HttpTransport(rbac_server.url, token="t-admin") as transport,
+        live(framework, transport, who=Rbac(audiences=["shop"]), per_user=20) as url,
+        reading(url, "?namespace=shop", Authorization="Bearer t-joe") as joe,
+    ):
+        await joe.until("synced", keys={"shop/web-0"})
+        host = urlsplit(url)
+        request = b"GET /live HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer t-jane\r\n\r\n"
+
+        async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            opened = await asyncio.open_connection(host.hostname, host.port)
+            opened[1].write(request)
+            return opened
+
+        async def head(reader: asyncio.StreamReader) -> str:
+            return (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+
+        connections = [await connect() for _ in range(flood)]
+        try:
+            async with asyncio.timeout(30):
+                heads = [await head(reader) for reader, _ in connections]
+            statuses = Counter(each.split()[1] for each in heads)
+            assert statuses == {"200": 20, "429": flood - 20}
+            assert all("\r\nretry-after: 5\r\n" in each for each in heads if " 429 " in each)
+            rbac_server.create("pods", pod("web-1", "shop"))
+            await joe.until("put", keys={"shop/web-0", "shop/web-1"})
+        finally:
+            for _, writer in connections:
+                writer.transport.abort()
+        async with asyncio.timeout(10):
+            while True:  # once they have gone, the user is served again
+                headers = {"Authorization": "Bearer t-jane"}
+                async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+                    if response.status == 200:
+                        break
+                await asyncio.sleep(0.05)
+
+
+def file_limit() -> int:
+    """Return how many files this process may open, after raising the limit as far as it needs and may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 2_500:
+        soft = min(2_500, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
 
 
 @each_framework

@@ -271,6 +271,36 @@ async def test_one_user_and_all_users_have_limits() -> None:
         assert core.open_streams == 0
 
 
+async def test_ten_thousand_streams_of_one_user_are_twenty_and_refusals() -> None:
+    who = Rights(("ann", "pods", "*"), ("bob", "pods", "*"))
+    pods = Collection("a")
+    async with Service(pods=pods) as service:
+        core = service.core(who=who)
+        other = await opened(core, "bob")
+        client = Client()
+        await read(other, client)
+        streams = [await opened(core, "ann") for _ in range(20)]
+        await refused(core, "ann")
+        gc.collect()
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(9_979):
+                answer = await refused(core, "ann")
+                assert (answer.status, answer.headers["Retry-After"]) == (429, "5")
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] - before < 64 << 10
+        finally:
+            tracemalloc.stop()
+        assert core.open_streams == 21
+        pods.put("b")
+        await read(other, client)
+        assert len(client.copy["v1/pods"]) == 2
+        for stream in [other, *streams]:
+            await stream.aclose()
+        assert core.open_streams == 0
+
+
 async def test_anonymous_users_are_counted_by_address() -> None:
     async with Service(pods=Collection()) as service:
         core = service.core(per_user=1)
