@@ -24,6 +24,8 @@ _COPIED: Final = frozenset(
 )
 #: Keywords that a structural schema has not.
 _UNSAID: Final = ("patternProperties", "propertyNames", "prefixItems", "not", "if", "contains", "dependentRequired")
+#: Of integers, by format.
+_BITS: Final = {"int32": 32, "int64": 64}
 _EXCLUSIVE: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 #: Formats of pydantic that no schema of the server can say.
 _UNSAID_FORMATS: Final = {
@@ -249,6 +251,21 @@ class _Converter:
         return {"type": "object", "properties": properties, "required": [tag], "oneOf": branches} | _copied(outer)
 
 
+def _check_bounds(found: Schema, place: _Place) -> None:
+    """Refuse bounds of an integer that are none themselves: with one, the server refuses every number."""
+    if found.get("type") != "integer":
+        return
+    bits = _BITS.get(found.get("format", ""), 64)
+    for name in ("minimum", "maximum", "multipleOf"):
+        bound = float(found.get(name, 0))  # as the server reads it
+        if not bound.is_integer() or not -(2.0 ** (bits - 1)) <= bound < 2.0 ** (bits - 1):
+            other = ", or use INT64" if bits == 32 else ""
+            raise place.refuse(
+                f"{name} {found[name]} is no integer of {bits} bits, so the server would refuse every number; "
+                f"choose another one{other}"
+            )
+
+
 def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
     """Convert the keywords of texts and numbers."""
     if None in found.get("enum", ()):
@@ -276,6 +293,7 @@ def _convert_scalars(found: Schema, schema: Schema, place: _Place) -> None:
             if bound in found:
                 raise place.refuse(f"it has both {bound} and {exclusive}; leave one out")
             found |= {bound: limit, exclusive: True}
+    _check_bounds(found, place)
     plain = _ESCAPED_OR_CLASS.sub(lambda each: each[1] or "[]", found.get("pattern", ""))
     if unknown := _NOT_IN_RE2.search(plain):
         raise place.refuse(

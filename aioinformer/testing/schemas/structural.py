@@ -62,6 +62,10 @@ def number_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[
     if not _fits_size(value, kind, format_):
         yield Cause.invalid("<nil>", shown, f"{path} must be of type {kind} with format {format_ or 'int64'}")
     least, most, step = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
+    for what, bound in (("MultipleOf", step), ("Maximum boundary", most), ("Minimum boundary", least)):
+        if bound is not None and not _fits_size(float(bound), kind, format_):
+            text = f"{what} value must be of type {kind} with format {format_ or 'int64'} in {path}"
+            yield Cause.invalid("<nil>", '""', text)
     if step and not _is_integer(value / step):
         yield Cause.invalid(path, shown, f"should be a multiple of {step}")
     if least is not None and (value < least or (schema.get("exclusiveMinimum") and value == least)):

@@ -16,7 +16,7 @@ from msgspec import Meta
 from aioinformer import UsageError
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.client.changes.patches import document_of
-from aioinformer.crds import LIST_SET, custom_resource, list_map, rule, rules
+from aioinformer.crds import INT32, LIST_SET, custom_resource, list_map, rule, rules
 from aioinformer.crds.structural import find
 from aioinformer.models import (
     ObjectMeta,
@@ -259,6 +259,9 @@ class Holder(msgspec.Struct):
         (Annotated[list[dict[str, int]], LIST_SET], "the members of a set must be"),
         (Annotated[list[Here], list_map("name")], "list_map('name'): its members have no such field"),
         (Literal[1, None], "Spec.value: one of some numbers or None has no schema"),
+        (Annotated[int, INT32, Meta(le=2**32 - 1)], "Spec.value: maximum 4294967295 is no integer of 32 bits"),
+        (Annotated[int, INT32, Meta(gt=-(2**40))], "Spec.value: minimum -1099511627776 is no integer of 32 bits"),
+        (Annotated[int, Meta(le=2**63 - 1)], "Spec.value: maximum 9223372036854775807 is no integer of 64 bits"),
         (Custom, "Spec.value: msgspec knows no JSON form of Custom"),
         (core_v1.Pod, "Spec.value has the class of whole objects, Pod, which come from the server; use EmbeddedPod of"),
         (list[Holder] | None, "Holder.job has the class of whole objects, Job, which come from the server; use Embe"),
