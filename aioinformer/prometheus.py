@@ -142,7 +142,7 @@ _METRICS: Final[dict[type, str]] = {
         controller_lost_changes[input] counter lost_changes Objects for whose changes no keys were found.
     """,
     WebhookStatistics: """
-        controller_runtime_webhook_requests[code] counter answers Reviews, by HTTP status; 200 is a decision.
+        controller_runtime_webhook_requests[code] counter answers Reviews, by HTTP status; a failed conversion is 500.
         controller_runtime_webhook_latency_seconds histogram latency Durations of reviews.
         controller_runtime_webhook_requests_in_flight gauge in_flight Reviews that are not answered yet.
         controller_runtime_webhook_panics counter panics Exceptions of admission functions that are no refusal.

@@ -173,7 +173,9 @@ class Admission:
         return [each for _, each in sorted(self._counters.copy().items())]
 
     async def answer(self, path: str, body: bytes, timeout: str = "") -> tuple[int, bytes]:  # noqa: ASYNC109 - a text
-        """Answer a review: return the HTTP status, and the body.
+        """Answer a review, and count it: return the HTTP status, and the body.
+
+        A conversion that has failed counts as 500. Its HTTP status is 200, so that the API server reads the reason.
 
         Args:
             path: of the request.
@@ -181,9 +183,27 @@ class Admission:
             timeout: of the request, as the API server sends it: "10s".
         """
         end = _end_of(path)
-        if end == CONVERT:
-            return await self.conversions.answer(body)
-        hooks = self._hooks.get(end)
+        clock = asyncio.get_running_loop().time
+        counters = self._counters.get(end) or WebhookCounters("")  # other paths are not kept
+        counters.begin()
+        began = clock()
+        counted = 500
+        try:
+            if end == CONVERT:
+                status, answer, failure = await self.conversions.answer(body)
+                if failure:
+                    counters.fail(failure, clock(), panics=False)
+                counted = 500 if failure else status
+            else:
+                status, answer = await self._reviewed(path, body, timeout)
+                counted = status
+        finally:
+            counters.end(counted, clock() - began)
+        return status, answer
+
+    async def _reviewed(self, path: str, body: bytes, timeout: str) -> tuple[int, bytes]:  # noqa: ASYNC109 - a text
+        """Answer an AdmissionReview."""
+        hooks = self._hooks.get(_end_of(path))
         if hooks is None:
             return 404, f"no admission function has the path {path}; there are {', '.join(self._hooks)}\n".encode()
         try:
@@ -253,17 +273,9 @@ class Admission:
         return _response(sent, warnings=request.warnings, patch=encoded, patchType="JSONPatch" if patch else "")
 
     async def respond(self, request: WebRequest) -> Answer:
-        """Answer a request, as `answer` does, and count it."""
+        """Answer a request, as `answer` does."""
         sent = await request.read()
-        clock = asyncio.get_running_loop().time
-        counters = self._counters.get(_end_of(request.path)) or WebhookCounters("")  # other paths are not kept
-        counters.begin()
-        began = clock()
-        status = 500
-        try:
-            status, body = await self.answer(request.path, sent, request.query.get("timeout", ""))
-        finally:
-            counters.end(status, clock() - began)
+        status, body = await self.answer(request.path, sent, request.query.get("timeout", ""))
         return Answer(status, "application/json" if status == 200 else "text/plain", body)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -49,9 +49,28 @@ class _Review(msgspec.Struct, rename="camel"):
     request: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Named(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+class Reviewed(NamedTuple):
+    """The answer to a review.
+
+    Attributes:
+        status: of HTTP.
+        body: the review with its response, or a text.
+        failure: why objects cannot be converted; "" if all of them are, and if there is no review.
+    """
+
+    status: int
+    body: bytes
+    failure: str = ""
+
+
 _decode_review = msgspec.json.Decoder(_Review).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_request = msgspec.json.Decoder(_Request).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
 
 
 class Conversions:
@@ -84,27 +103,28 @@ class Conversions:
         """Return whether objects of a resource may need a conversion."""
         return any(each.resource.group_resource == group_resource for each in self._converters.copy().values())
 
-    async def answer(self, body: bytes) -> tuple[int, bytes]:
-        """Answer a ConversionReview: return the HTTP status, and the body."""
+    async def answer(self, body: bytes) -> Reviewed:
+        """Answer a ConversionReview."""
         try:
             review = _decode_review(body)
             if (review.api_version, review.kind) != (_VERSION, "ConversionReview"):
                 given = f"{review.api_version or 'no apiVersion'} {review.kind or 'and no kind'}"
-                return 400, f"expected a ConversionReview of {_VERSION}, not {given}\n".encode()
+                return Reviewed(400, f"expected a ConversionReview of {_VERSION}, not {given}\n".encode())
             request = _decode_request(review.request)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return 400, f"the body is no ConversionReview: {error}\n".encode()
+            return Reviewed(400, f"the body is no ConversionReview: {error}\n".encode())
         converted: list[msgspec.Raw] = []  # encoded at once: a list may be large
         failed: list[str] = []
         began = time.monotonic()
-        for raw in request.objects:
+        for place, raw in enumerate(request.objects):
             if time.monotonic() - began > _SLICE:
                 await asyncio.sleep(0)
                 began = time.monotonic()
             try:
                 document = _decode_object(raw)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                return 400, f"the review has what is no object: {error}\n".encode()
+                failed.append(f"{_name_of_part(raw, place)}: it cannot be decoded: {error}")
+                continue
             try:
                 found = self._convert(document, request.desired)
             except ConversionError as error:
@@ -112,8 +132,9 @@ class Conversions:
             else:
                 converted.append(msgspec.Raw(msgspec.json.encode(found)))
         if failed:
-            return 200, _response(request.uid, [], self._message(request, failed))
-        return 200, _response(request.uid, converted, "")
+            message = self._message(request, failed)
+            return Reviewed(200, _response(request.uid, [], message), message)
+        return Reviewed(200, _response(request.uid, converted, ""))
 
     def _convert(self, document: dict[str, Any], version: str) -> dict[str, Any]:
         group = version.rpartition("/")[0]
@@ -125,8 +146,10 @@ class Conversions:
         found = converter.convert(document, version)
         if annotation := edited_annotation(found):
             key = f"{kind} {_name(document)}"
-            text = "the annotation %s of %s has been edited: what it kept is not restored; remove or repair it"
-            self._errors.report(annotation, ConversionError(annotation), text, annotation, key, key=key, lines=10)
+            field = f"metadata.annotations[{annotation}]"
+            text = "%s: %s of %s has been edited: what it kept is not restored; remove or repair it"
+            error = ConversionError(annotation)
+            self._errors.report(annotation, error, text, version, field, key, key=key, lines=10, once=True)
         return found
 
     def _message(self, request: _Request, failed: list[str]) -> str:
@@ -142,6 +165,14 @@ def _name(document: dict[str, Any]) -> str:
     metadata = document.get("metadata")
     found = metadata if isinstance(metadata, dict) else {}
     return "/".join(filter(None, (str(found.get("namespace") or ""), str(found.get("name") or "<unnamed>"))))
+
+
+def _name_of_part(raw: msgspec.Raw, place: int) -> str:
+    """Return the name of an object that cannot be decoded as a whole, or where it is in the review."""
+    try:
+        return _name({"metadata": _decode_named(raw).metadata})
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return f"objects[{place}]"
 
 
 def _response(uid: str, objects: list[msgspec.Raw], failure: str) -> bytes:

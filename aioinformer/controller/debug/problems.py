@@ -131,7 +131,10 @@ def _of_webhooks(webhooks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for each in webhooks["failing"]:
         times = f"{each['failures']} times since its last decision" if each["failures"] > 1 else "its last review"
         text = f"The webhook {each['webhook']} failed {times}, {_age(each['seconds'])} ago; {each['error']}"
-        remedy = "the log has the traceback; the API server refuses the request, unless the failure policy is Ignore"
+        if each["webhook"] == "/convert":
+            remedy = "correct the step or the objects; lists, watches and writes of the kind fail until then"
+        else:
+            remedy = "the log has the traceback; the API server refuses requests, unless the failure policy is Ignore"
         yield _problem(ERROR, text, remedy, "webhook-fails")
 
 

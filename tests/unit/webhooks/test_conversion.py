@@ -11,8 +11,10 @@ import pytest
 from aioinformer import UsageError
 from aioinformer.controller import Manager
 from aioinformer.crds import custom_resource
+from aioinformer.serving import WebRequest
 from aioinformer.webhooks.conversion import Conversions
 from tests.support.converted_classes import Gate, gates
+from tests.support.managers import Server
 
 GATES, OLD_GATES = gates("example.com")
 
@@ -29,7 +31,7 @@ def review(*objects: Any, desired: str = "example.com/v1", kind: str = "Conversi
 async def answered(body: bytes) -> dict[str, Any]:
     conversions = Conversions()
     conversions.declare(GATES)
-    status, answer = await conversions.answer(body)
+    status, answer, _ = await conversions.answer(body)
     assert status == 200, answer
     found: dict[str, Any] = json.loads(answer)["response"]
     assert found["uid"] == "u1"
@@ -63,16 +65,60 @@ async def test_kind_of_others_is_a_failure_and_what_is_no_review_an_error(caplog
     found = await answered(review({**gate("a"), "kind": "Door"}))
     assert "this manager converts Gate of example.com, not Door of example.com" in found["result"]["message"]
     conversions = Conversions()
-    for body in (b"", b"[]", review(1), review(kind="AdmissionReview")):
-        assert (await conversions.answer(body))[0] == 400
+    for body in (b"", b"[]", review(kind="AdmissionReview")):
+        assert (await conversions.answer(body)).status == 400
+
+
+async def test_objects_that_cannot_be_decoded_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    broken = json.dumps(gate("broken", tier="?")).encode().replace(b"?", b"\xff")
+    found = await answered(review(gate("fits"), "BROKEN", 1).replace(b'"BROKEN"', broken))
+    message = found["result"]["message"]
+    assert message.startswith("2 of 3 objects cannot be converted: broken: it cannot be decoded: ")
+    assert "; objects[2]: it cannot be decoded: " in message
+
+
+async def test_failed_conversion_is_counted_and_shown_as_a_problem(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    manager = Manager("gates", client=Server())
+    manager.convert(GATES)
+
+    def problems() -> list[dict[str, Any]]:
+        return [each for each in manager.report()["problems"] if each["see"] == "webhook-fails"]
+
+    async def ask(document: Any) -> int:
+        async def body() -> bytes:
+            return review(document)
+
+        return (await manager.admission.respond(WebRequest("POST", "/convert", read=body))).status
+
+    def counted() -> dict[str, int]:
+        [counters] = manager.admission.counters()
+        return dict(counters.statistics().answers)
+
+    async with manager:
+        assert await ask(gate("a")) == 200
+        assert counted() == {"200": 1, "500": 0}
+        assert await ask({**gate("b"), "kind": "Door"}) == 200  # so that the API server reads the reason
+        assert counted() == {"200": 1, "500": 1}
+        [problem] = problems()
+        assert problem["text"].startswith(
+            "The webhook /convert failed its last review, 0 s ago; 1 of 1 objects cannot be"
+        )
+        assert "lists, watches and writes of the kind fail" in problem["remedy"]
+        assert await ask(gate("a")) == 200
+        assert problems() == []
 
 
 async def test_edited_annotation_is_logged_once_with_its_object(caplog: pytest.LogCaptureFixture) -> None:
     edited = gate("a")
     edited["metadata"]["annotations"] = {"aioinformer/lost-v1": "edited"}
+    conversions = Conversions()
+    conversions.declare(GATES)
     for _ in range(3):
-        assert (await answered(review(edited)))["result"]["status"] == "Success"
-    assert "the annotation aioinformer/lost-v1 of Gate a has been edited" in caplog.text
+        assert (await conversions.answer(review(edited))).failure == ""
+    text = "example.com/v1: metadata.annotations[aioinformer/lost-v1] of Gate a has been edited"
+    assert caplog.text.count(text) == 1
 
 
 async def test_manager_converts_what_its_controllers_use_and_before_it_runs() -> None:
