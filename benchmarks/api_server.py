@@ -5,6 +5,11 @@
 The first line on stdout is the URL. The ConfigMap `default/server` contains the process id and the CPU time for loading
 the pods. The program accepts and ignores the other arguments of a load server.
 
+A ConfigMap `default/changes` that is created lets the server change pods, one after the other: `rate` of them a second,
+for `seconds`. A change sets the annotation `at` to "~NUMBER:TIME", with the seconds of the monotonic clock; each
+`visible`th change sets the phase instead, and the message of the status to that text. In the end, the ConfigMap has the
+number of changes as `made`, and the seconds that they took as `took`.
+
 The pods are excluded from garbage collection (`gc.freeze`), as a server process may do. Otherwise each full collection
 would take 0.2 s.
 """
@@ -16,9 +21,44 @@ import asyncio
 import gc
 import os
 import signal
-from time import process_time
+from itertools import count
+from time import monotonic, process_time
 
 from aioinformer.testing import ApiServer, populate
+
+
+async def change_on_request(server: ApiServer) -> None:
+    """Change pods as often as the ConfigMap is created."""
+    numbers = count(int(process_time() * 1000))
+    while True:
+        await asyncio.sleep(0.1)
+        wanted = [each for each in server.list("configmaps", "default") if each["metadata"]["name"] == "changes"]
+        if not wanted or "made" in wanted[0]["data"]:
+            continue
+        data = wanted[0]["data"]
+        made, took = await change(server, numbers, float(data["rate"]), float(data["seconds"]), int(data["visible"]))
+        server.patch("configmaps", "changes", {"data": {"made": str(made), "took": str(took)}}, "default")
+
+
+async def change(
+    server: ApiServer, numbers: count[int], rate: float, seconds: float, visible: int
+) -> tuple[int, float]:
+    """Change a pod at each time that is due; return how many were changed, and in how many seconds."""
+    keys = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in server.list("pods")]
+    began = monotonic()
+    made = 0
+    while monotonic() - began < seconds:
+        await asyncio.sleep(began + made / rate - monotonic())
+        number = next(numbers)
+        namespace, name = keys[number * 7 % len(keys)]
+        at = f"~{number}:{monotonic():.6f}"
+        if number % visible == 0:
+            status = {"phase": ("Running", "Pending")[number // visible % 2], "message": at}
+            server.patch("pods", name, {"status": status}, namespace, subresource="status")
+        else:
+            server.patch("pods", name, {"metadata": {"annotations": {"at": at}}}, namespace)
+        made += 1
+    return made, monotonic() - began
 
 
 async def main() -> None:
@@ -38,7 +78,10 @@ async def main() -> None:
         gc.freeze()
         gc.enable()
         print(server.url, flush=True)
+        changing = asyncio.create_task(change_on_request(server), name="changes")
         await stop.wait()
+        changing.cancel()
+        await asyncio.wait({changing})
 
 
 if __name__ == "__main__":

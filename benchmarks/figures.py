@@ -60,6 +60,7 @@ FIGURES = {
     "changes_per_second": "changes/s",
     "delivered_share": "delivered",
     "slow_client_age_seconds": "age of a slow client, s",
+    "load_cpu_share": "the clients' share of a core",
     "latency_ms_p50": "p50, ms",
     "latency_ms_p99": "p99, ms",
     "get_us": "get, µs",
