@@ -19,12 +19,12 @@ from clients import Stopwatch
 from harness import Offer, Question, Requirement, run
 from peers import Peers
 
+from aioinformer import HttpTransport
 from aioinformer.cache.objects.record import Record
 from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_decoder import decode_watch_line
 from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.transport import HttpRequest
-from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
