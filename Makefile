@@ -26,7 +26,7 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-server test-newest test-lowest test-versions e2e e2e-versions compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock release-check clean
+.PHONY: help demo test test-server test-newest test-lowest test-versions e2e e2e-versions upgrade-check compare record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock release-check clean
 
 help: ## Show this help
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -80,6 +80,10 @@ e2e-versions: $(VENV)/.package $(VENV)/.dev ## Run the end-to-end tests with eac
 		binary=$$(KUBERNETES=$${version#default} "$$AIOINFORMER_TEST_CLUSTER/build") || { failed="$$failed $$version"; continue; }; \
 		TEST_CLUSTER_BIN=$$binary $(BIN)/python -m pytest tests/real/e2e $(ARGS) || failed="$$failed $$version"; done; \
 	test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
+
+upgrade-check: $(VENV)/.package $(VENV)/.dev ## Replace replicas of an earlier version by this one and back, on a real API server
+	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'Set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (see docs/contributing.md)'; exit 2; }
+	@$(BIN)/python -m tests.real.e2e.upgrade $(ARGS)
 
 compare: $(VENV)/.package $(VENV)/.dev ## Compare the server for tests with the cluster of KUBECONFIG (ARGS="FOLDER" of manifests)
 	@$(BIN)/python -m tests.real.contract.compare $(ARGS)

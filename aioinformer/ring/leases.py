@@ -22,6 +22,8 @@ SECONDS: Final = "aioinformer/lease-duration"
 #: have 64 bits, or those of a double.
 _MOST_EPOCH: Final = 2**53
 _MOST_SECONDS: Final = 2**31
+#: Characters of a value that are shown.
+_SHOWN: Final = 40
 #: A duration of more than this many times the own one is named, and counts no further unless its member declares it.
 LONG: Final = 10
 
@@ -38,6 +40,8 @@ class SeenLease:
         renewed: `renewTime`, by the clock of the member.
         since: when this version was first seen.
         renewals: how often the member has renewed the Lease since it was first seen.
+        unreadable: the annotation whose value this version does not know, and the value; "" for none.
+        is_epoch_known: whether the epoch can be read, or there is none.
     """
 
     uid: str
@@ -49,6 +53,8 @@ class SeenLease:
     renewed: str
     since: float
     renewals: int = 0
+    unreadable: str = ""
+    is_epoch_known: bool = True
 
     @classmethod
     def of(cls, lease: Mapping[str, Any], since: float, before: SeenLease | None = None) -> SeenLease:
@@ -58,16 +64,21 @@ class SeenLease:
         annotations = metadata.get("annotations") or {}
         renewed = str(spec.get("renewTime") or "")
         renewals = 0 if before is None else before.renewals + (renewed != before.renewed)
+        declared = _number(annotations.get(SECONDS), _MOST_SECONDS)
+        epoch = _number(annotations.get(EPOCH), _MOST_EPOCH)
+        unknown = [name for name, number in ((EPOCH, epoch), (SECONDS, declared)) if name in annotations and number < 0]
         return cls(
             uid=metadata["uid"],
             version=metadata["resourceVersion"],
             holder=str(spec.get("holderIdentity") or ""),
             field=int(spec.get("leaseDurationSeconds") or 0),
-            declared=max(0, _number(annotations.get(SECONDS), _MOST_SECONDS)),
-            epoch=_number(annotations.get(EPOCH), _MOST_EPOCH),
+            declared=max(0, declared),
+            epoch=epoch,
             renewed=renewed,
             since=since,
             renewals=renewals,
+            unreadable=f"{unknown[0]}: {str(annotations[unknown[0]])[:_SHOWN]!r}" if unknown else "",
+            is_epoch_known=EPOCH not in unknown,
         )
 
 

@@ -20,7 +20,8 @@ Each replica has a Lease, which it renews, and writes the ring by compare-and-sw
 - A new ring object *forms*: no member owns a slot until it has seen the object for the longest duration of a Lease.
   Until then, a replica that was cut off may still work by the ring that was deleted. The epochs of the new ring begin
   above all known epochs of earlier rings: those in the annotations of the Leases, the replica's own one, and the
-  seconds since 1970.
+  seconds since 1970. While the Lease of a member has an epoch in a form that this version does not know, this replica
+  makes no new ring.
 - A write that any replica may send is sent by one member after the other, in the order of a rank.
 - Times are those of one monotonic clock in the process. A replica counts what other replicas did from the arrival of
   the answer, and what it may do itself from the sending of the request.
@@ -339,7 +340,7 @@ class Member:
             due = min(due, at)
         if self.leaving:
             return self._leave(), due
-        if not self._is_alive(now) or self.problem:
+        if not self._is_alive(now) or self.problem or self.lacks_epoch:
             return None, due
         if not self.ring.slots:
             members = {self.name: self._entry()} if self.stands else {}
@@ -440,6 +441,16 @@ class Member:
         if entry is not None and entry.lease == seen.uid:
             return entry.seconds
         return seen.declared or min(max(own, seen.field), LONG * own)
+
+    @property
+    def lacks_epoch(self) -> str:
+        """The member whose Lease has an epoch that a new ring must exceed, and that cannot be read; "" for none."""
+        if self.ring.of:
+            return ""
+        for name, seen in self.seen.items():
+            if not seen.is_epoch_known and self._is_of_member(name, seen):
+                return name
+        return ""
 
     def too_long(self) -> dict[str, float]:
         """Return the durations of the Leases that are more than ten times as long as the own one, by their names."""

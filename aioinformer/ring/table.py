@@ -124,7 +124,10 @@ def decode(config_map: Mapping[str, Any]) -> Ring:
     try:
         document = _decode_document(text)
         if document.version != VERSION:
-            raise RingDamaged(f"another version of aioinformer has written it, in form {document.version}; {remedy}")
+            raise RingDamaged(
+                f"another version of aioinformer has written {FIELD}: its version is {document.version}, and this one "
+                f"knows {VERSION}; run that version of aioinformer, or {remedy}"
+            )
         ring = _decode_ring(document.ring)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RingDamaged(f"{FIELD} cannot be read: {error}; {remedy}") from None

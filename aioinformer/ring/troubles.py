@@ -59,6 +59,8 @@ class Troubles:
         #: What is wrong if there is a Lease of this name that is not one of this ring, and if one has a long duration.
         self._foreign = ""
         self._long = ""
+        #: Why no new ring is made although there is none.
+        self._blocked = ""
         self._reported: set[str] = set()
 
     def note_lease(self, answer: Any) -> None:
@@ -68,11 +70,14 @@ class Troubles:
     def report(self) -> None:
         """Log each trouble once, and pass it on for an Event."""
         self._long = self._too_long()
+        unreadable = self._unreadable()
+        self._blocked = unreadable if self._member.lacks_epoch else ""
         troubles = {
             "SlotsUnowned": self._unowned(),
             "RingUnusable": self._member.problem and self._problem(),
             "LeaseOfAnother": self._foreign,
             "LeaseTooLong": self._long,
+            "LeaseUnreadable": unreadable,
             _UNEVEN: "" if _UNEVEN in self._reported else self._skew(),
         }
         for reason, message in troubles.items():
@@ -90,6 +95,8 @@ class Troubles:
             return problem
         if self.unfit:
             return self.unfit
+        if not ring.of and self._blocked:
+            return self._blocked
         if not ring.of:
             return "the ring forms: no slot is owned for the duration of a Lease, which may still be in use"
         if self._name not in ring.members:
@@ -133,6 +140,20 @@ class Troubles:
             f"more than {LONG} times the {own:g} s of this replica: if its holder dies, its slots have no owner for "
             "that long, and neither has a new ring; pass the same options= to all replicas, or, if the holder has "
             "ended, delete the Lease"
+        )
+
+    def _unreadable(self) -> str:
+        """Return which Lease has an annotation that this version does not know, and what to do; "" for none."""
+        seen = self._member.seen
+        needed = self._member.lacks_epoch
+        name = needed or next((each for each, lease in seen.items() if lease.unreadable), "")
+        if not name:
+            return ""
+        follows = "no new ring is made" if needed else "it counts as absent"
+        return (
+            f"the Lease {self._ring.namespace}/{name}{_held_by(seen[name].holder)} has the annotation "
+            f"{seen[name].unreadable}, and this version of aioinformer knows decimal numbers only: {follows}; run one "
+            "version on all replicas, or, if the holder has ended, delete the Lease"
         )
 
     def _unowned(self) -> str:

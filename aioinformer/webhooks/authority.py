@@ -24,6 +24,7 @@ _SKEW: Final = timedelta(hours=1)
 _FORMER: Final = timedelta(minutes=10)
 #: A CA is replaced when so much of its time is over.
 _RENEWED: Final = 2 / 3
+_REMEDY: Final = "correct it, or delete the Secret to have a new CA made"
 _USAGES: Final = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
 
 
@@ -75,15 +76,28 @@ def read(data: PrivateDict, where: str) -> Authority | None:
     try:
         trusted = base64.b64decode(data["tls.crt"], validate=True)
         certificate = x509.load_pem_x509_certificate(trusted)
-        key: Any = load_pem_private_key(base64.b64decode(data["tls.key"], validate=True), None)
-        reason = "" if key.public_key() == certificate.public_key() else "the key is of another certificate"
-    except KeyError as error:
-        reason = f"{error.args[0]} is missing"
+        public_key = certificate.public_key()
+    except KeyError:
+        reason = "tls.crt is missing"
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        reason = "tls.crt or tls.key cannot be read as PEM"
-    if not reason:
-        return Authority(certificate, key, trusted)
-    raise UsageError(f"{where} has no CA: {reason}; correct it, or delete the Secret to have a new CA made")
+        reason = "tls.crt cannot be read as certificates in PEM"
+    else:
+        key, reason = _key(data)
+        if not reason and key.public_key() != public_key:
+            reason = "tls.key is the key of another certificate"
+        if not reason:
+            return Authority(certificate, key, trusted)
+    raise UsageError(f"{where} has no CA that this version of aioinformer knows: {reason}; {_REMEDY}")
+
+
+def _key(data: PrivateDict) -> tuple[Any, str]:
+    """Return the private key in the data of a Secret, or why there is none."""
+    try:
+        return load_pem_private_key(base64.b64decode(data["tls.key"], validate=True), None), ""
+    except KeyError:
+        return None, "tls.key is missing"
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None, "tls.key cannot be read as a key in PEM without a password"
 
 
 def _pem(key: Any) -> Secret:

@@ -84,9 +84,9 @@ class Certificates:
         authority, trusted = await on_error(self._authority, _is_raced, DEFAULT_RETRY)
         self._known = authority
         name = self._server.configuration
-        changed = [await self._trust(resource, name, trusted, _webhooks) for resource in CONFIGURATIONS.values()]
+        changed = [await self._trust(resource, name, trusted, webhooks_of) for resource in CONFIGURATIONS.values()]
         for each in () if self._conversions is None else self._conversions.resources():
-            changed.append(await self._trust(DEFINITIONS, each.group_resource, trusted, _conversion))
+            changed.append(await self._trust(DEFINITIONS, each.group_resource, trusted, conversion_of))
         if self._loaded is None or (self._loaded != authority.certificate and not any(changed)):
             names = (*self._server.dns_names, *self._server.addresses)
             self._load(authority.issue(names, self._now()), "the new certificate")
@@ -140,7 +140,7 @@ class Certificates:
         def change(current: Any) -> Any:
             nonlocal changed
             document = document_of(current)
-            clients = [each for each in clients_of(document) if self._is_ours(each)]
+            clients = [each for each in clients_of(document) if refers_to(self._server, each)]
             changed = any(each.get("caBundle") != bundle for each in clients)
             for each in clients:
                 each["caBundle"] = bundle
@@ -154,19 +154,21 @@ class Certificates:
             return False  # the manager may have functions of the other kind only
         return changed
 
-    def _is_ours(self, config: dict[str, Any]) -> bool:
-        if "url" in config:
-            return urlsplit(config["url"]).hostname in self._server.addresses
-        service = config.get("service") or {}
-        return bool((service.get("name"), service.get("namespace")) == (self._server.name, self._server.namespace))
+
+def refers_to(server: WebhookServer, config: dict[str, Any]) -> bool:
+    """Return whether a `clientConfig` leads to a server."""
+    if "url" in config:
+        return urlsplit(config["url"]).hostname in server.addresses
+    service = config.get("service") or {}
+    return bool((service.get("name"), service.get("namespace")) == (server.name, server.namespace))
 
 
-def _webhooks(document: dict[str, Any]) -> list[dict[str, Any]]:
+def webhooks_of(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return how the API server reaches the webhooks of a configuration."""
     return [each["clientConfig"] for each in document.get("webhooks") or ()]
 
 
-def _conversion(document: dict[str, Any]) -> list[dict[str, Any]]:
+def conversion_of(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return how the API server reaches the webhook of a definition."""
     webhook = (document["spec"].get("conversion") or {}).get("webhook") or {}
     return [webhook["clientConfig"]] if "clientConfig" in webhook else []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from aioinformer.crds.conversion.converter import Converter, edited_annotation
+from aioinformer.crds.conversion.converter import Converter, unread_annotation
 from aioinformer.crds.conversion.steps import ConversionError
 from aioinformer.errors import UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
@@ -144,12 +144,13 @@ class Conversions:
             known = ", ".join(f"{kind} of {group}" for group, kind in self._converters) or "none"
             raise ConversionError(f"this manager converts {known}, not {kind} of {group}")
         found = converter.convert(document, version)
-        if annotation := edited_annotation(found):
+        annotation, reason = unread_annotation(found)
+        if reason:
             key = f"{kind} {_name(document)}"
             field = f"metadata.annotations[{annotation}]"
-            text = "%s: %s of %s has been edited: what it kept is not restored; remove or repair it"
-            error = ConversionError(annotation)
-            self._errors.report(annotation, error, text, version, field, key, key=key, lines=10, once=True)
+            error = ConversionError(f"{annotation} {reason}")
+            text = "%s: %s of %s %s; what it kept is not restored"
+            self._errors.report(annotation, error, text, version, field, key, reason, key=key, lines=10, once=True)
         return found
 
     def _message(self, request: _Request, failed: list[str]) -> str:

@@ -12,24 +12,34 @@ from aioinformer.cli.program import Program
 from aioinformer.client.changes.ownership import writes_as
 from aioinformer.client.client import Client
 from aioinformer.concurrency import create_task
+from aioinformer.controller.running.failure_condition import failure_manager
+from aioinformer.crds.conversion.converter import LOST, UNREAD
 from aioinformer.errors import AioinformerError, ApiNotFound
 from aioinformer.logs import get_logger, visible
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.leases import LABEL
-from aioinformer.webhooks.certificates import CONFIGURATIONS, DEFINITIONS, SECRETS
+from aioinformer.webhooks.certificates import (
+    CONFIGURATIONS,
+    DEFINITIONS,
+    SECRETS,
+    conversion_of,
+    refers_to,
+    webhooks_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 
     from aioinformer.cli.options import ServerOptions
     from aioinformer.controller import Manager
-    from aioinformer.controller.declaration import Controller
     from aioinformer.transport import Transport
+    from aioinformer.webhooks import WebhookServer
 
 logger = get_logger("aioinformer.cli")
 
 _TIMEOUT = 300.0
 _CONFIG_MAPS: Final[Resource[Any]] = Resource("", "v1", "configmaps", kind="ConfigMap")
+_EVENTS: Final[Resource[Any]] = Resource("", "v1", "events", kind="Event")
 _LEASES: Final[Resource[Any]] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease")
 
 
@@ -40,6 +50,7 @@ class _Object(msgspec.Struct):
 
 
 _decode: Final = msgspec.json.Decoder(_Object).decode
+_decode_whole: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,64 +95,87 @@ class UninstallProgram(Program):
         super().time_out(code)
 
     async def _look(self) -> None:
-        count = 0
+        objects = set()
         try:
             async with connected(self._server) as (transport, _):
                 async for each in left_by(self._manager, transport):
-                    count += 1
+                    objects.add((each.resource.group_resource, each.namespace, each.name))
                     self._write(f"{visible(str(each))}\n".encode())
         except AioinformerError as error:
             logger.error("the list is not complete: %s", error)
             self.end(1)
         else:
-            logger.info("manager %s has left %d objects; nothing was removed", self._manager.name, count)
+            logger.info("manager %s has left %d objects; nothing was removed", self._manager.name, len(objects))
             self.end(0)
 
 
 async def left_by(manager: Manager, transport: Transport) -> AsyncIterator[Left]:
     """Yield what a manager has left in a cluster: what its controllers have written, then what itself has.
 
-    An object counts as written by a controller if its managed fields say so, as far as the manager declares its kind.
-    Objects of a manager's own have names that it declares; a Lease or ConfigMap that another program has under such a
-    name cannot be told apart, except those of a ring, which have a label.
+    An object counts as written by a controller or background task if its managed fields say so, as far as the manager
+    declares its kind. Objects of a manager's own have names that it declares; a Lease or ConfigMap that another program
+    has under such a name cannot be told apart, except those of a ring, which have a label.
 
     Raises:
         AioinformerError: the cluster cannot be asked, or refuses.
     """
     client = Client(transport)
-    for controller in manager.controllers.values():
-        for resource in _written(controller):
-            namespaces = (manager.namespaces if resource.namespaced else ()) or ("",)
-            for namespace in namespaces:
-                async for each in _by_controller(client, controller, resource, namespace):
-                    yield each
+    for writer in _writers(manager):
+        for resource in writer.resources:
+            async for each in _written_by(client, writer, resource, manager.namespaces):
+                yield each
     async for each in _own(manager, client):
         yield each
 
 
-def _written(controller: Controller[Any]) -> list[Resource[Any]]:
-    """Return the kinds that a controller may have written: its own, those it owns, and those it declares."""
-    kinds = [controller.resource, *(each.resource for each in controller.owns), *(controller.writes or ())]
-    return list({each.group_resource: each for each in kinds}.values())
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """A controller or a background task, and the kinds that it may have written.
+
+    Attributes:
+        title: "controller maps".
+        name: its field manager.
+        resources: the kinds.
+    """
+
+    title: str
+    name: str
+    resources: list[Resource[Any]]
 
 
-async def _by_controller(
-    client: Client, controller: Controller[Any], resource: Resource[Any], namespace: str
+def _writers(manager: Manager) -> Iterator[_Writer]:
+    for name, controller in manager.controllers.items():
+        kinds = [controller.resource, *(each.resource for each in controller.owns), *(controller.writes or ())]
+        yield _Writer(f"controller {name}", name, _unique(kinds))
+    for name, task in manager.background_tasks.items():
+        yield _Writer(f"background task {name}", name, _unique(task.writes or ()))
+
+
+def _unique(resources: Iterable[Resource[Any]]) -> list[Resource[Any]]:
+    return list({each.group_resource: each for each in resources}.values())
+
+
+async def _written_by(
+    client: Client, writer: _Writer, resource: Resource[Any], namespaces: Iterable[str]
 ) -> AsyncIterator[Left]:
-    found = client.resource(resource, _decode).list(namespace=namespace)
-    try:
-        async for obj in found:
-            metadata = obj.metadata
-            every = metadata.get("managedFields") or ()
-            entries = [each for each in every if writes_as(controller.name, each.get("manager") or "")]
-            if not entries:
-                continue
-            held = [name for name in metadata.get("finalizers") or () if any(_has_finalizer(e, name) for e in entries)]
-            what = "its finalizer " + ", ".join(held) if held else "fields"
-            why = f"controller {controller.name} has set {what}"
-            yield Left(resource, metadata.get("namespace", ""), metadata["name"], why)
-    except ApiNotFound:
-        return  # the kind is not served any more
+    for namespace in (namespaces if resource.namespaced else ()) or ("",):
+        async for metadata in _listed(client, resource, namespace=namespace):
+            if what := _what(writer.name, metadata):
+                why = f"{writer.title} has set {what}"
+                yield Left(resource, metadata.get("namespace", ""), metadata["name"], why)
+
+
+def _what(manager: str, metadata: dict[str, Any]) -> str:
+    """Return what a controller has set in an object; "" for nothing."""
+    every = metadata.get("managedFields") or ()
+    entries = [each for each in every if writes_as(manager, each.get("manager") or "")]
+    held = [name for name in metadata.get("finalizers") or () if any(_has_finalizer(each, name) for each in entries)]
+    if held:
+        return "its finalizer " + ", ".join(held)
+    if entries:
+        return "fields"
+    failures = failure_manager(manager)
+    return "the condition of its failures" if any(each.get("manager") == failures for each in every) else ""
 
 
 def _has_finalizer(entry: dict[str, Any], name: str) -> bool:
@@ -156,19 +190,52 @@ async def _own(manager: Manager, client: Client) -> AsyncIterator[Left]:
         yield Left(_LEASES, election.namespace, election.name, "the Lease of the leader election")
     if (ring := manager.ring) is not None:
         for resource, why in ((_LEASES, "the Lease of a replica"), (_CONFIG_MAPS, "which replica owns which slot")):
-            selector = {LABEL: ring.name}
-            async for obj in client.resource(resource, _decode).list(selector, namespace=ring.namespace):
-                yield Left(resource, ring.namespace, obj.metadata["name"], f"ring {ring.name}: {why}")
+            async for metadata in _listed(client, resource, {LABEL: ring.name}, namespace=ring.namespace):
+                yield Left(resource, ring.namespace, metadata["name"], f"ring {ring.name}: {why}")
+    for each in manager.admission.conversions.resources():
+        async for metadata in _listed(client, each):
+            for name in metadata.get("annotations") or ():
+                if name.startswith((LOST, UNREAD)):
+                    why = f"its annotation {name} keeps what another version does not have"
+                    yield Left(each, metadata.get("namespace", ""), metadata["name"], why)
     if (server := manager.webhooks) is not None:
-        if server.files is None and await _is_there(client, SECRETS, server.namespace, server.secret):
-            yield Left(SECRETS, server.namespace, server.secret, "the CA of the webhooks")
-        for resource in CONFIGURATIONS.values():
-            if await _is_there(client, resource, "", server.configuration):
-                yield Left(resource, "", server.configuration, "calls the webhooks: delete it before the manager")
-        for each in manager.admission.conversions.resources():
-            if await _is_there(client, DEFINITIONS, "", each.group_resource):
-                why = "its versions are converted by the manager: retire them, or delete it, before the manager"
-                yield Left(DEFINITIONS, "", each.group_resource, why)
+        async for left in _of_webhooks(manager, server, client):
+            yield left
+    events = {"reportingComponent": manager.name}
+    async for metadata in _listed(client, _EVENTS, field_selector=events):
+        yield Left(_EVENTS, metadata["namespace"], metadata["name"], "recorded by the manager; it expires by itself")
+
+
+async def _of_webhooks(manager: Manager, server: WebhookServer, client: Client) -> AsyncIterator[Left]:
+    """Yield the CA, and what refers to the webhooks."""
+    if server.files is None and await _is_there(client, SECRETS, server.namespace, server.secret):
+        yield Left(SECRETS, server.namespace, server.secret, "the CA of the webhooks")
+    for resource in CONFIGURATIONS.values():
+        found = await client.resource(resource, _decode_whole).get_or_none(server.configuration)
+        if found is not None and any(refers_to(server, each) for each in webhooks_of(found)):
+            yield Left(resource, "", server.configuration, "calls the webhooks: delete it before the manager")
+    for each in manager.admission.conversions.resources():
+        found = await client.resource(DEFINITIONS, _decode_whole).get_or_none(each.group_resource)
+        if found is not None and any(refers_to(server, config) for config in conversion_of(found)):
+            why = "its versions are converted by the manager: retire them, or delete it, before the manager"
+            yield Left(DEFINITIONS, "", each.group_resource, why)
+
+
+async def _listed(
+    client: Client,
+    resource: Resource[Any],
+    labels: Mapping[str, str] | str = "",
+    *,
+    namespace: str = "",
+    field_selector: Mapping[str, str] | str = "",
+) -> AsyncIterator[dict[str, Any]]:
+    """Yield the metadata of objects; none if the kind is not served any more."""
+    found = client.resource(resource, _decode).list(labels, namespace=namespace, field_selector=field_selector)
+    try:
+        async for obj in found:
+            yield obj.metadata
+    except ApiNotFound:
+        return
 
 
 async def _is_there(client: Client, resource: Resource[Any], namespace: str, name: str) -> bool:

@@ -40,6 +40,11 @@ _KEYS: Final = 4096
 _log = get_logger("aioinformer.controller")
 
 
+def failure_manager(controller: str) -> str:
+    """Return the field manager of the conditions that say of objects of a controller that they fail."""
+    return f"{controller}-failures"
+
+
 class Wanted(NamedTuple):
     """What a condition is to say, and the right to write it."""
 
@@ -71,7 +76,7 @@ class FailureCondition:
         self._name = controller.name
         self._resource = replace(controller.resource, decoder=None)
         self._to_view = ObjectType(self._resource).to_view
-        self._client = services.client.with_options(field_manager=f"{controller.name}-failures")
+        self._client = services.client.with_options(field_manager=failure_manager(controller.name))
         self._policy = WritePolicy(dry_run=services.settings.dry_run, log=_log)
         self._own = own
         self._stored = stored

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from aioinformer.crds.conversion.kept import lost, restore
+from aioinformer.crds.conversion.kept import lost, restore, unreadable
 from aioinformer.crds.conversion.pruning import OF_OBJECTS, prune
 from aioinformer.crds.conversion.steps import ConversionError
 from aioinformer.crds.declaration import CustomResource
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Precedes the name of a version, in the annotation with what other versions lack of it.
 LOST: Final = "aioinformer/lost-"
+#: Precedes it in the annotation to which one that cannot be read gives way.
+UNREAD: Final = "aioinformer/unread-"
 
 
 class Converter:
@@ -88,7 +90,11 @@ class Converter:
         except RecursionError:
             raise ConversionError(f"{source} to {target}: the object is nested too deeply") from None
         if text:
-            _annotations(found)[_annotation(source)] = text
+            annotations = _annotations(found)
+            present = annotations.get(_annotation(source))
+            if isinstance(present, str) and unreadable(present):
+                annotations[f"{UNREAD}{_version(source)}"] = present
+            annotations[_annotation(source)] = text
         return found
 
     def _stepped(self, given: dict[str, Any], target: str) -> dict[str, Any]:
@@ -107,13 +113,14 @@ class Converter:
         return pruned
 
     def _restore(self, document: dict[str, Any], version: str) -> None:
-        """Restore what was kept for a version. An annotation that somebody has edited stays, and restores nothing."""
+        """Restore what was kept for a version. An annotation that cannot be read stays, and restores nothing."""
         metadata = document.get("metadata")
         annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(annotations, dict):
             return
         text = annotations.get(_annotation(version))
-        if isinstance(text, str) and restore(document, text):
+        if isinstance(text, str) and not unreadable(text):
+            restore(document, text)
             del annotations[_annotation(version)]
             if not annotations:
                 del metadata["annotations"]
@@ -123,12 +130,14 @@ class Converter:
         return lost(_content(given), _content(back), self._schemas[given["apiVersion"]])
 
 
-def edited_annotation(converted: Mapping[str, Any]) -> str:
-    """Return the annotation that should have restored fields of a converted object, and was edited; "" for none."""
+def unread_annotation(converted: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the annotation that should have restored fields of a converted object, and why it has not; "" for none."""
     name = _annotation(str(converted.get("apiVersion")))
     metadata = converted.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return name if isinstance(annotations, dict) and name in annotations else ""
+    if not isinstance(annotations, dict) or name not in annotations:
+        return "", ""
+    return name, unreadable(str(annotations[name]))
 
 
 def _annotations(document: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +151,11 @@ def _annotations(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _annotation(api_version: str) -> str:
-    return f"{LOST}{api_version.rpartition('/')[2]}"
+    return f"{LOST}{_version(api_version)}"
+
+
+def _version(api_version: str) -> str:
+    return api_version.rpartition("/")[2]
 
 
 def _content(document: dict[str, Any]) -> dict[str, Any]:

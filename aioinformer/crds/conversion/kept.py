@@ -5,6 +5,8 @@ with its path, its value, and a digest of what the way back makes of it. On the 
 still so: if the other version has changed the field, or what it was made of, the live value wins, and the kept one is
 dropped. Fields of an object that has been removed since are not restored.
 
+The text of an annotation has a format. Format 1 states none; a later one states its number in `version`.
+
 The members of a list are known by their keys, if the schema says them, else by a digest of what they were. Equal ones
 are told apart by their order.
 """
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 #: Bytes of an annotation. The server accepts 256 KiB for all of an object.
 MOST: Final = 64 * 2**10
 _DIGITS: Final = 16
+#: Of the text. It stands in texts of later formats only.
+FORMAT: Final = 1
 
 
 class _Member(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,7 +72,12 @@ class _Annotation(msgspec.Struct, frozen=True):
     sum: str
 
 
+class _Format(msgspec.Struct, frozen=True):
+    version: int = FORMAT
+
+
 _decode = msgspec.json.Decoder(_Annotation).decode
+_decode_format = msgspec.json.Decoder(_Format).decode
 
 
 class _Lists:
@@ -125,14 +134,25 @@ def lost(original: Mapping[str, Any], result: Mapping[str, Any], schema: Schema)
     return text
 
 
-def restore(document: dict[str, Any], text: str) -> bool:
-    """Restore what an annotation has kept, in place; return False for an annotation that somebody has edited."""
+def unreadable(text: str) -> str:
+    """Return why an annotation cannot be read, and what to do; "" if it can."""
     try:
+        version = _decode_format(text).version
+        if version != FORMAT:
+            return (
+                f"has format {version}, and this version of aioinformer knows {FORMAT}; run the version that has "
+                "written it, or remove the annotation"
+            )
         found = _decode(text)
-        if _digest(msgspec.to_builtins(found.kept)) != found.sum:
-            return False
+        edited = _digest(msgspec.to_builtins(found.kept)) != found.sum
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+        edited = True
+    return "has been edited; repair or remove it" if edited else ""
+
+
+def restore(document: dict[str, Any], text: str) -> None:
+    """Restore what a readable annotation has kept, in place."""
+    found = _decode(text)
     lists = _Lists()
     # What a member is known by must not change before all its fields are restored.
     for place, name, value in [each for kept in found.kept for each in _places(document, kept, lists)]:
@@ -140,7 +160,6 @@ def restore(document: dict[str, Any], text: str) -> bool:
             place[name] = value
         elif isinstance(place, dict):  # who writes an object may have written any annotation
             place.pop(name, None)
-    return True
 
 
 def _differences(original: Any, result: Any, schema: Schema, path: tuple[Any, ...], lists: _Lists) -> Iterator[_Kept]:

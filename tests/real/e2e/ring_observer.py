@@ -32,18 +32,36 @@ omitManagedFields: true
 rules:
 - level: RequestResponse
   verbs: [create, update, patch, delete, deletecollection]
-  resources: [{group: "", resources: [configmaps]}]
+  resources: [{group: "", resources: [RESOURCES]}]
 - level: None
 """
 _LOG = "audit.log"
 
 
-def audited(folder: Path) -> tuple[str, ...]:
-    """Return the flags of an API server that logs the writes of ConfigMaps in this folder, in one file."""
+def audited(folder: Path, *others: str) -> tuple[str, ...]:
+    """Return the flags of an API server that logs the writes of ConfigMaps and others in this folder, in one file."""
     policy = folder / "audit.yaml"
-    policy.write_text(_POLICY)
+    policy.write_text(_POLICY.replace("RESOURCES", ", ".join(("configmaps", *others))))
     path = folder / _LOG
     return f"--audit-policy-file={policy}", f"--audit-log-path={path}", "--audit-log-maxsize=100000"
+
+
+class AuditLog:
+    """The log of an API server that was started with `audited`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _LOG
+        self._read = 0
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield the events that were added."""
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                yield json.loads(line)
 
 
 class Write(NamedTuple):
@@ -112,9 +130,8 @@ class Observer:
     """
 
     def __init__(self, folder: Path, ring: str) -> None:
-        self._log = folder / _LOG
+        self._log = AuditLog(folder)
         self._name = ring
-        self._read = 0
         self.writes: defaultdict[str, dict[int, Write]] = defaultdict(dict)
         self.last: dict[str, Write] = {}
         self.ring: list[RingWrite] = []
@@ -126,14 +143,9 @@ class Observer:
             await asyncio.sleep(0.1)
 
     def read(self) -> None:
-        """Read the lines that were added."""
-        with self._log.open("rb") as file:
-            file.seek(self._read)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._read += len(line)
-                self.take(json.loads(line))
+        """Take the events that were added into account."""
+        for event in self._log.events():
+            self.take(event)
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take one event of the log into account."""

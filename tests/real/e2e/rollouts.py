@@ -8,12 +8,14 @@ import random
 import signal
 import sys
 from contextlib import suppress
-from typing import Self
+from pathlib import Path
+from typing import BinaryIO, Self
 
 import aiohttp
 
 from tests.support.loopback import free_port
 
+_ROOT = Path(__file__).parents[3]
 #: Seconds until new connections do not reach a pod that ends any more.
 LAG = 2.0
 
@@ -24,23 +26,41 @@ class Replica:
     Args:
         module: the program.
         arguments: further ones, after the namespace and the ports of webhooks and health.
+        package: the folder with the version of the package that it imports; None for this one.
+        log: the file for its log; None for none.
     """
 
-    def __init__(self, namespace: str, kubeconfig: str, module: str, *arguments: str) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        kubeconfig: str,
+        module: str,
+        *arguments: str,
+        package: Path | None = None,
+        log: Path | None = None,
+    ) -> None:
         self.port = free_port()
         self.health_port = free_port()
         self._arguments = ("-m", module, namespace, str(self.port), str(self.health_port), *arguments)
-        self._environment = {**os.environ, "KUBECONFIG": kubeconfig}
+        self._folder = package or _ROOT
+        self._environment = {**os.environ, "KUBECONFIG": kubeconfig, "PYTHONPATH": str(_ROOT)}
+        self._log = log
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, *self._arguments, env=self._environment, stderr=asyncio.subprocess.DEVNULL
-        )
+        with self._opened_log() as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, *self._arguments, cwd=self._folder, env=self._environment, stderr=log
+            )
+
+    def _opened_log(self) -> BinaryIO:
+        return Path(os.devnull if self._log is None else self._log).open("wb")
 
     async def until_ready(self) -> None:
         async with aiohttp.ClientSession() as session:
             while True:
+                if self._process is not None and self._process.returncode is not None:
+                    raise RuntimeError(f"the replica ended with {self._process.returncode}; see {self._log}")
                 with suppress(aiohttp.ClientError):
                     async with session.get(f"http://127.0.0.1:{self.health_port}/readyz") as answer:
                         if answer.status == 200:

@@ -10,6 +10,7 @@ from aioinformer import Client, HttpTransport
 from aioinformer.cli.controllers.uninstall import left_by
 from aioinformer.controller import Manager
 from aioinformer.models import core_v1
+from tests.support.webhooks import configuration, webhook
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,13 @@ async def left(shell: Shell, server: ApiServer) -> None:
     server.create("leases", {"metadata": named})
     server.create("leases", {"metadata": {**named, "name": "other"}})
     server.create("secrets", {"metadata": {**named, "name": "widgets-webhook-ca"}, "data": {"tls.key": "c2VjcmV0"}})
-    server.create("validatingwebhookconfigurations", {"metadata": {"name": "widgets.default"}, "webhooks": []})
+    service = {"service": {"name": "widgets", "namespace": "default", "path": "/validate/widgets.example.com"}}
+    hooks = configuration("ValidatingWebhookConfiguration", webhook("a", service), name="widgets.default")
+    server.create("validatingwebhookconfigurations", hooks)
+    others = configuration(
+        "MutatingWebhookConfiguration", webhook("a", {"url": "https://other"}), name="widgets.default"
+    )
+    server.create("mutatingwebhookconfigurations", others)
     label = {"aioinformer/ring": "web"}
     server.create("leases", {"metadata": {**named, "name": "web-a", "labels": label}})
     server.create("configmaps", {"metadata": {**named, "name": "web-ring", "labels": label}})
@@ -55,6 +62,10 @@ async def left(shell: Shell, server: ApiServer) -> None:
         await client.core.v1.configmaps.apply(held, field_manager="maps")
         await client.core.v1.secrets.apply(child, field_manager="maps")
         await client.core.v1.configmaps.apply(foreign, field_manager="others")
+        for reporter in ("widgets", "other"):
+            about = {"kind": "ConfigMap", "namespace": "default", "name": "a"}
+            event = {"metadata": {"name": f"a.{reporter}"}, "involvedObject": about, "reportingComponent": reporter}
+            await client.core.v1.events.create({**event, "reportingInstance": "host", "reason": "Failing"})
 
 
 async def test_objects_of_controllers_and_of_the_manager_are_listed(shell: Shell, kubeconfig: Path) -> None:
@@ -66,9 +77,10 @@ async def test_objects_of_controllers_and_of_the_manager_are_listed(shell: Shell
         "secrets/widgets-webhook-ca -n default: the CA of the webhooks",
         "validatingwebhookconfigurations.admissionregistration.k8s.io/widgets.default: "
         "calls the webhooks: delete it before the manager",
+        "events/a.widgets -n default: recorded by the manager; it expires by itself",
     ]
     assert finished.code == 0
-    assert "manager widgets has left 5 objects; nothing was removed" in finished.stderr
+    assert "manager widgets has left 6 objects; nothing was removed" in finished.stderr
 
 
 async def test_objects_of_a_ring_have_its_label(shell: Shell, kubeconfig: Path) -> None:
@@ -90,7 +102,7 @@ async def test_listing_sends_no_write(server: ApiServer) -> None:
     manager.controller(core_v1.CONFIG_MAPS, name="maps")(_nothing)
     before = len(server.requests)
     async with HttpTransport(server.url) as transport:
-        assert [each.name async for each in left_by(manager, transport)] == ["a"]
+        assert [each.name async for each in left_by(manager, transport)] == ["a", "a.widgets"]
     assert {each.method for each in list(server.requests)[before:]} == {"GET"}
 
 

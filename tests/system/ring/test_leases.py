@@ -79,6 +79,28 @@ async def test_long_duration_is_named(server: ApiServer, caplog: pytest.LogCaptu
 
 
 @pytest.mark.behaviour("C-138")
+async def test_annotation_of_a_later_format_is_named_and_kept(
+    server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    later = server.create("leases", lease("widgets-z", "widgets-z_1", {EPOCH: "2:17", SECONDS: "3"}))
+    async with Replica(server, "a") as replica:
+        message = await reported(server, "LeaseUnreadable")
+        assert "default/widgets-z, held by widgets-z_1, has the annotation aioinformer/ring-epoch: '2:17'" in message
+        assert "knows decimal numbers only: no new ring is made; run one version on all replicas" in message
+        assert message in str(replica.manager.ready())
+        assert len([each for each in caplog.records if message in each.getMessage()]) == 1
+        assert not [each for each in server.list("configmaps") if each["metadata"]["name"] == "widgets-ring"]
+        found = server.get("leases", "widgets-z", "default")
+        assert found["metadata"]["resourceVersion"] == later["metadata"]["resourceVersion"]
+        # Its holder has ended: once that is proven, its Lease is deleted, and a ring is made.
+        await until(lambda: settled(server, replica))
+        server.create("leases", lease("widgets-y", "widgets-y_1", {SECONDS: "P3D"}))
+        await until(lambda: "aioinformer/lease-duration: 'P3D', and this version" in caplog.text)
+        assert replica.manager.ready()
+
+
+@pytest.mark.behaviour("C-138")
 async def test_edited_duration_of_a_living_member_changes_nothing(server: ApiServer, shared: list[Replica]) -> None:
     before = ring_object(server)["metadata"]["resourceVersion"]
     for seconds in (1, 20_000):

@@ -186,6 +186,22 @@ async def test_ring_that_was_edited_stops_all(server: ApiServer, shared: list[Re
 
 
 @pytest.mark.behaviour("C-138")
+async def test_ring_of_a_later_version_stops_all_and_stays(server: ApiServer, shared: list[Replica]) -> None:
+    text = ring_object(server)["data"]["ring.json"].replace('"version":1,', '"version":2,')
+    later = server.patch("configmaps", "widgets-ring", {"data": {"ring.json": text}}, namespace="default")
+    await until(lambda: not any(each.ring["mine"] for each in shared))
+    reason = (
+        "the ConfigMap default/widgets-ring is unusable: another version of aioinformer has written ring.json: its "
+        "version is 2, and this one knows 1; run that version of aioinformer, or scale the replicas to 0"
+    )
+    assert all(reason in str(each.manager.ready()) for each in shared)
+    await until(lambda: [each for each in server.list("events") if each.get("message", "").startswith(reason)])
+    assert ring_object(server)["metadata"]["resourceVersion"] == later["metadata"]["resourceVersion"]
+    server.delete("configmaps", "widgets-ring", "default")
+    await until(lambda: settled(server, *shared))
+
+
+@pytest.mark.behaviour("C-138")
 async def test_ring_of_a_restored_server_stops_all(server: ApiServer, shared: list[Replica]) -> None:
     backup = server.backup()
     await shared[0].stop()

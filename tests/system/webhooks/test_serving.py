@@ -255,10 +255,10 @@ async def test_certificate_stays_while_the_configurations_are_not_served(api_ser
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"tls.crt": "broken"}, "cannot be read as PEM"),
-        ({"tls.key": ""}, "cannot be read as PEM"),
+        ({"tls.crt": "broken"}, "tls.crt cannot be read as certificates in PEM"),
+        ({"tls.key": ""}, "tls.key cannot be read as a key in PEM"),
         ({"tls.key": None}, "tls.key is missing"),
-        ({"tls.key": "other"}, "the key is of another certificate"),
+        ({"tls.key": "other"}, "tls.key is the key of another certificate"),
     ],
 )
 async def test_unreadable_ca_stays_and_is_named(
@@ -275,9 +275,8 @@ async def test_unreadable_ca_stays_and_is_named(
             del secret["data"][name]
     api_server.update("secrets", secret)
     broken = api_server.get("secrets", "widgets-webhook-ca", "shop")
-    with pytest.raises(
-        UsageError, match=f"Secret shop/widgets-webhook-ca has no CA: .*{reason}; correct it, or delete"
-    ):
+    found = f"Secret shop/widgets-webhook-ca has no CA that this version of aioinformer knows: {reason}"
+    with pytest.raises(UsageError, match=f"{found}.*; correct it, or delete"):
         await Certificates(OURS, client).refresh()
     assert api_server.get("secrets", "widgets-webhook-ca", "shop") == broken
     manager = Manager("it", client=api_server.url, webhooks=OURS)

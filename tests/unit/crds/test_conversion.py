@@ -25,6 +25,7 @@ from aioinformer.crds import (
     list_map,
 )
 from aioinformer.crds.conversion import kept
+from aioinformer.crds.conversion.kept import unreadable
 from aioinformer.errors import OptionError
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads it
 from tests.support.schema_values import values
@@ -340,6 +341,24 @@ def test_annotation_that_was_edited_stays_and_restores_nothing() -> None:
         found = convert(edited, NEW)
         assert found["metadata"]["annotations"] == {name: text, "own": "kept"}
         assert found["spec"] == {"tier": "basic"}
+
+
+@pytest.mark.parametrize("text", ['{"version":2,"values":{"spec.extra":1}}', "edited"])
+def test_annotation_that_cannot_be_read_is_kept_when_another_is_needed(text: str) -> None:
+    # A client writes in the old version what the stored one lacks, beside what a later format has kept.
+    written = {**site(OLD, legacy="x"), "metadata": {"name": "a"}}
+    name = "aioinformer/lost-v1alpha1"
+    [kept] = convert(written, NEW)["metadata"]["annotations"].values()
+    written["metadata"] = {"name": "a", "annotations": {name: text}}
+    found = convert(written, NEW)
+    assert found["metadata"]["annotations"] == {name: kept, "aioinformer/unread-v1alpha1": text}
+    assert convert(found, OLD)["spec"] == written["spec"]
+
+
+def test_annotation_of_a_later_format_is_named_with_both_formats() -> None:
+    reason = unreadable('{"version":2,"kept":"in another form"}')
+    assert reason.startswith("has format 2, and this version of aioinformer knows 1; run the version that")
+    assert unreadable('{"kept":[],"sum":"edited"}') == "has been edited; repair or remove it"
 
 
 def test_what_is_too_large_to_keep_is_an_error_that_names_the_field() -> None:

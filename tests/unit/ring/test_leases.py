@@ -124,6 +124,24 @@ def test_ring_begins_above_all_that_is_known(epochs: list[str], seen: int, wall:
     assert write.ring.epoch == first
 
 
+@pytest.mark.parametrize(
+    ("epoch", "seconds", "unreadable", "forms"),
+    [
+        ("61", "15", "", True),
+        ("2:61", "15", "aioinformer/ring-epoch: '2:61'", False),
+        ("", "15 s", "aioinformer/lease-duration: '15 s'", True),
+    ],
+)
+def test_no_ring_is_made_above_an_epoch_that_cannot_be_read(
+    epoch: str, seconds: str, unreadable: str, forms: bool
+) -> None:
+    member = observer(lease(epoch=epoch, seconds=seconds))
+    assert member.seen[NAME].unreadable == unreadable
+    assert isinstance(member.next_write(100.0)[0], WriteRing) is forms
+    member.leases_listed([lease("ring-a", "a", holder="ring-a_1")], 101.0)  # it is gone
+    assert isinstance(member.next_write(101.0)[0], WriteRing)
+
+
 def test_slots_of_a_ring_that_formed_have_tokens_above_all_that_is_known() -> None:
     # A member of the version before has made the ring: it knew nothing of the epochs of an earlier one.
     forming = replace(JOINED, slots=(Slot(),) * 4, members={"ring-a": Entry("a", 15)}, epoch=3, of="")

@@ -28,9 +28,14 @@ def review(*objects: Any, desired: str = "example.com/v1", kind: str = "Conversi
     return json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": kind, "request": request}).encode()
 
 
-async def answered(body: bytes) -> dict[str, Any]:
+def declared() -> Conversions:
     conversions = Conversions()
     conversions.declare(GATES)
+    return conversions
+
+
+async def answered(body: bytes, conversions: Conversions | None = None) -> dict[str, Any]:
+    conversions = conversions or declared()
     status, answer, _ = await conversions.answer(body)
     assert status == 200, answer
     found: dict[str, Any] = json.loads(answer)["response"]
@@ -110,15 +115,25 @@ async def test_failed_conversion_is_counted_and_shown_as_a_problem(caplog: pytes
         assert problems() == []
 
 
-async def test_edited_annotation_is_logged_once_with_its_object(caplog: pytest.LogCaptureFixture) -> None:
-    edited = gate("a")
-    edited["metadata"]["annotations"] = {"aioinformer/lost-v1": "edited"}
-    conversions = Conversions()
-    conversions.declare(GATES)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("edited", "has been edited; repair or remove it"),
+        ('{"version":2}', "has format 2, and this version of aioinformer knows 1; run the version that has written it"),
+    ],
+)
+async def test_unread_annotation_is_logged_once_with_its_object(
+    caplog: pytest.LogCaptureFixture, text: str, reason: str
+) -> None:
+    unread = gate("a")
+    unread["metadata"]["annotations"] = {"aioinformer/lost-v1": text}
+    conversions = declared()
     for _ in range(3):
-        assert (await conversions.answer(review(edited))).failure == ""
-    text = "example.com/v1: metadata.annotations[aioinformer/lost-v1] of Gate a has been edited"
-    assert caplog.text.count(text) == 1
+        answer = await answered(review(unread), conversions)
+        assert answer["result"]["status"] == "Success"
+        assert answer["convertedObjects"][0]["metadata"]["annotations"]["aioinformer/lost-v1"] == text
+    [line] = [each.getMessage() for each in caplog.records]
+    assert line.startswith(f"example.com/v1: metadata.annotations[aioinformer/lost-v1] of Gate a {reason}")
 
 
 async def test_manager_converts_what_its_controllers_use_and_before_it_runs() -> None:
