@@ -80,7 +80,10 @@ def stream(
             is_closing=transport.is_closing,  # aiohttp lets a handler run until it writes again
         )
         if isinstance(opened, Problem):
-            return web.Response(body=opened.body, status=opened.status, headers=opened.all_headers())
+            refusal = web.Response(body=opened.body, status=opened.status, headers=opened.all_headers())
+            if opened.status == 429:
+                refusal.force_close()  # aiohttp would keep the connection of a flood open for an hour
+            return refusal
         response = web.StreamResponse(headers=opened.headers)
         transport.set_write_buffer_limits(high=0)  # of a slow client, one chunk at most waits in this process
         try:
