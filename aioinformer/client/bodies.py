@@ -10,11 +10,9 @@ import msgspec
 
 from aioinformer.cache.objects.encoding import check_finite, encoded
 from aioinformer.cache.objects.record import (
-    NO_LABELS,
-    Record,
-    decode_complete,
     decode_deep,
     decode_record,
+    decode_unnamed,
     undecodable,
 )
 from aioinformer.cache.objects.refusals import NotFinite
@@ -81,19 +79,8 @@ class _Stated(_Type, gc=False):
     metadata: _Names | None = None
 
 
-class _NamelessMetadata(msgspec.Struct, gc=False):
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = msgspec.field(name="resourceVersion", default=None)
-
-
-class _Nameless(msgspec.Struct, gc=False):
-    metadata: _NamelessMetadata | None = None
-
-
 _decode_type = msgspec.json.Decoder(_Type).decode
 _decode_stated = msgspec.json.Decoder(_Stated).decode
-_decode_nameless = msgspec.json.Decoder(_Nameless).decode
 _decode_status = msgspec.json.Decoder(Status).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -183,7 +170,7 @@ def decode(raw: bytes, objects: ObjectType[T]) -> T:
     Raises:
         DecodeError: it is not an API object, or the user's decoder refuses it.
     """
-    record = _record_of(raw)
+    record = decode_unnamed(raw)
     if objects.decodes_early:
         record = objects.on_arrival(record)
     return objects.to_view(record)
@@ -206,21 +193,6 @@ def status_in(raw: bytes) -> Status | None:
         return _decode_status(raw) if stated.kind == "Status" and stated.api_version == "v1" else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _record_of(raw: bytes) -> Record:
-    try:
-        return decode_complete(decode_record, raw)
-    except DecodeError:
-        # Reviews and some other objects that are not stored have no name.
-        try:
-            metadata = _decode_nameless(raw).metadata or _NamelessMetadata()
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            failure = undecodable(raw, error)
-        else:
-            version = metadata.resource_version or ""
-            return Record("", metadata.namespace or "", "", metadata.uid or "", version, NO_LABELS, raw)
-    raise failure
 
 
 def decode_list(raw: bytes, objects: ObjectType[T]) -> Page[T]:

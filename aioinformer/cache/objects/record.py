@@ -234,7 +234,18 @@ class Envelope(msgspec.Struct, gc=False, kw_only=True):
     metadata: Meta
 
 
+class _NamelessMeta(msgspec.Struct, gc=False):
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = msgspec.field(name="resourceVersion", default=None)
+
+
+class _Nameless(msgspec.Struct, gc=False):
+    metadata: _NamelessMeta | None = None
+
+
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
+_decode_nameless = msgspec.json.Decoder(_Nameless).decode
 #: The members of an object from which a record is made.
 READ: Wanted = {"metadata": dict.fromkeys(Meta.__struct_encode_fields__)}
 
@@ -299,6 +310,25 @@ def decode_complete(decode: Decode, raw: bytes) -> Record:
         return decode(raw)
     except TooDeep:
         return decode_deep(decode, raw)
+
+
+def decode_unnamed(raw: bytes) -> Record:
+    """Make the record of an object that may have no name yet: a review, or one whose name the server will generate.
+
+    Raises:
+        DecodeError: it is no object, named or not.
+    """
+    try:
+        return decode_complete(decode_record, raw)
+    except DecodeError:
+        try:
+            metadata = _decode_nameless(raw).metadata or _NamelessMeta()
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            failure = undecodable(raw, error)
+        else:
+            version = metadata.resource_version or ""
+            return Record("", metadata.namespace or "", "", metadata.uid or "", version, NO_LABELS, raw)
+    raise failure
 
 
 def halves_of(raw: bytes) -> tuple[bytes, bytes] | None:

@@ -26,7 +26,7 @@ from aioinformer.cache.objects.models import decoder_for
 from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.read_failures import count_failed_read
-from aioinformer.cache.objects.record import Part, Record, decode_complete, decode_record, undecodable
+from aioinformer.cache.objects.record import Part, Record, decode_complete, decode_record, decode_unnamed, undecodable
 from aioinformer.cache.objects.refusals import refusal, refused_fields
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
@@ -143,7 +143,9 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
             check_names(self._resource.model, change)
         old = self._record.recall() if self._body is None else self._body
         try:
-            record = decode_complete(decode_record, changed(self._record.json, change))
+            text = changed(self._record.json, change)
+            # The server may generate the name later; but a change cannot remove it.
+            record = decode_complete(decode_record, text) if self._record.name else decode_unnamed(text)
             if not self._record.is_whole:
                 record = record.with_raw(record.raw, Part)
             body = share(old, decoded_body(record, self._decoder()), change)

@@ -192,18 +192,34 @@ async def _own(manager: Manager, client: Client) -> AsyncIterator[Left]:
         for resource, why in ((_LEASES, "the Lease of a replica"), (_CONFIG_MAPS, "which replica owns which slot")):
             async for metadata in _listed(client, resource, {LABEL: ring.name}, namespace=ring.namespace):
                 yield Left(resource, ring.namespace, metadata["name"], f"ring {ring.name}: {why}")
-    for each in manager.admission.conversions.resources():
-        async for metadata in _listed(client, each):
-            for name in metadata.get("annotations") or ():
-                if name.startswith((LOST, UNREAD)):
-                    why = f"its annotation {name} keeps what another version does not have"
-                    yield Left(each, metadata.get("namespace", ""), metadata["name"], why)
+    async for left in _kept_by_conversions(manager, client):
+        yield left
     if (server := manager.webhooks) is not None:
         async for left in _of_webhooks(manager, server, client):
             yield left
-    events = {"reportingComponent": manager.name}
-    async for metadata in _listed(client, _EVENTS, field_selector=events):
-        yield Left(_EVENTS, metadata["namespace"], metadata["name"], "recorded by the manager; it expires by itself")
+    async for left in _events(manager, client):
+        yield left
+
+
+async def _kept_by_conversions(manager: Manager, client: Client) -> AsyncIterator[Left]:
+    for resource in manager.admission.conversions.resources():
+        for namespace in (manager.namespaces if resource.namespaced else ()) or ("",):
+            async for metadata in _listed(client, resource, namespace=namespace):
+                for name in metadata.get("annotations") or ():
+                    if name.startswith((LOST, UNREAD)):
+                        why = f"its annotation {name} keeps what another version does not have"
+                        yield Left(resource, metadata.get("namespace", ""), metadata["name"], why)
+
+
+async def _events(manager: Manager, client: Client) -> AsyncIterator[Left]:
+    selector = {"reportingComponent": manager.name}
+    own = [each.namespace for each in (manager.leader_election, manager.ring) if each is not None]
+    namespaces = dict.fromkeys((*manager.namespaces, *own)) if manager.namespaces else ("",)
+    for namespace in namespaces:
+        async for metadata in _listed(client, _EVENTS, namespace=namespace, field_selector=selector):
+            yield Left(
+                _EVENTS, metadata["namespace"], metadata["name"], "recorded by the manager; it expires by itself"
+            )
 
 
 async def _of_webhooks(manager: Manager, server: WebhookServer, client: Client) -> AsyncIterator[Left]:

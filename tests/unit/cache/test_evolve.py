@@ -325,6 +325,11 @@ def test_member_that_a_class_lacks_is_refused() -> None:
         evolve(Sheet(metadata={}, size=1), {"status": {}})
 
 
+def test_name_cannot_be_removed() -> None:
+    with pytest.raises(UsageError, match="required field `name`"):
+        pod().evolve("metadata.name", None)
+
+
 def test_part_of_a_view_is_changed_by_itself() -> None:
     spec = pod().spec
     changed = evolve(spec, {"nodeName": "n2"})

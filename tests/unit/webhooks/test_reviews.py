@@ -14,7 +14,7 @@ from aioinformer import Resource, UsageError, evolve
 from aioinformer.authorization import User
 from aioinformer.controller import Manager, Request
 from aioinformer.errors import OptionError, Stale
-from aioinformer.models import apps_v1
+from aioinformer.models import apps_v1, core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.serving import WebRequest
 from aioinformer.webhooks import AdmissionRequest, Denied
@@ -86,6 +86,19 @@ async def test_default_becomes_a_patch_that_keeps_what_the_class_lacks(manager: 
     expected["metadata"]["labels"] = {"a/b": "~"}
     assert patched(sent, found) == expected
     assert whole["spec"] == {"size": 1, "owner": "ann"}
+
+
+@pytest.mark.behaviour("C-130")
+async def test_default_changes_an_object_whose_name_the_server_generates(manager: Manager) -> None:
+    @manager.default(core_v1.CONFIG_MAPS)
+    async def fill(request: AdmissionRequest[core_v1.ConfigMap]) -> core_v1.ConfigMap:
+        return evolve(request.object, "data.owner", request.user.name)
+
+    nameless = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "shop"}}
+    async with manager:
+        sent = review(nameless, resource={"group": "", "version": "v1", "resource": "configmaps"})
+        found = await response(manager.admission, "default/configmaps", sent)
+    assert patched(sent, found) == {**nameless, "data": {"owner": "ann"}}
 
 
 async def test_unchanged_object_has_no_patch(manager: Manager) -> None:
