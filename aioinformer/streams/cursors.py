@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from hashlib import sha256
+from hashlib import blake2b
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -40,12 +40,12 @@ class Place(NamedTuple):
 def binding_of(secret: bytes, *parts: str) -> bytes:
     """Return the key that signs the cursors of readers with these properties, such as the user and the selection."""
     text = b"".join(b"%d:%b" % (len(part), part) for part in (each.encode() for each in parts))
-    return hmac.digest(secret, text, sha256)
+    return blake2b(text, key=secret, digest_size=32).digest()
 
 
 def write_cursor(binding: bytes, places: Sequence[Place]) -> str:
     """Return the cursor of a reader."""
-    payload = b"".join(_PLACE.pack(each.epoch, *each.position, each.visible) for each in places)
+    payload = b"".join([_PLACE.pack(each.epoch, *each.position, each.visible) for each in places])
     return urlsafe_b64encode(payload + _signature(binding, payload)).rstrip(b"=").decode()
 
 
@@ -74,4 +74,4 @@ def read_cursor(binding: bytes, text: str, count: int) -> list[Place] | None:
 
 
 def _signature(binding: bytes, payload: bytes) -> bytes:
-    return hmac.digest(binding, payload, sha256)[:_SIGNATURE]
+    return blake2b(payload, key=binding, digest_size=_SIGNATURE).digest()  # a third of the time of HMAC-SHA256
