@@ -130,13 +130,20 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
         line = self._line
         items = self._items
         while line:
-            waiting = items.pop(line.popleft())
+            key = line[0]
+            waiting = items[key]
             deltas = Deltas((waiting,)) if type(waiting) is Delta else _deltas(waiting)
             initial = not self._populated
-            if self._initial:
+            left = self._initial
+            if left:
                 initial = True
-                self._initial -= 1
-            yield deltas, initial
+                left -= 1
+            step = (deltas, initial)
+            # From here on, no memory is needed. If there was none for the step, the item is still in line.
+            del items[key]
+            line.popleft()
+            self._initial = left
+            yield step
         self._items = {}  # without the memory that a list needed
         self._news = False
 

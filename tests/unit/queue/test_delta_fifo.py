@@ -74,6 +74,29 @@ async def test_each_change_has_its_delta_type() -> None:
     assert await deltas_of(queue) == {"s": [("Replaced", 10)]}
 
 
+async def test_item_without_memory_for_its_deltas_stays_in_line() -> None:
+    memory = pytest.importorskip("_testcapi", reason="CPython's own tests of missing memory")
+    for allocation in range(1, 80):
+        queue: DeltaFIFO[Any] = DeltaFIFO()
+        await queue.add(obj("a", 1))
+        processed = False
+
+        def process(deltas: Deltas[Any], initial: bool) -> None:
+            nonlocal processed
+            processed = True
+
+        popping = process_batch(queue, process)
+        memory.set_nomemory(allocation, allocation + 1)
+        try:
+            await popping
+        except MemoryError:
+            pass
+        finally:
+            memory.remove_mem_hooks()
+        waiting = [] if processed else [("a", [("Added", 1)], False)]
+        assert await drained(queue) == waiting, f"allocation {allocation}"
+
+
 @pytest.mark.conformance("DF-01", "DF-08", "Q-05")
 async def test_deltas_of_a_key_are_popped_together_in_order() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
