@@ -51,9 +51,10 @@ test: $(VENV)/.package $(VENV)/.dev ## Run all tests but those of test-server, e
 test-server: $(VENV)/.package $(VENV)/.dev ## Run the tests of the server for tests, with all values
 	@$(PYTEST) $(SERVER_TESTS) $(ARGS)
 
-# Not in these runs: what needs a real API server, what is about the server for tests, and what depends on the checkout only.
+# Not in these runs: what needs a real API server, what is about the server for tests, and what depends on the checkout or
+# on other programs only.
 OTHER_VERSIONS := --values=1 $(addprefix --ignore=tests/,real project unit/testing \
-	$(addprefix system/,budget examples faults oracle simulation soak))
+	$(addprefix system/,budget examples faults oracle simulation soak cli/test_alerts.py))
 
 test-newest: $(VENV)/.run ## Run a part of the tests with the newest Python of this machine, in .venv-newest
 	@python=$${NEWEST:-$$($(BIN)/python scripts/newest_python.py)}; test -n "$$python" || exit 0; \
