@@ -27,10 +27,17 @@ def test_page_agrees_with_figures_and_rows() -> None:
 
 async def test_faults_have_the_effects_on_the_page() -> None:
     rows = [row for row in ROWS if row.lasts == LASTS]
-    cells = await asyncio.gather(*(measure(row, lasts=1.5) for row in rows))
     page = {cell["title"]: cell for cell in json.loads(fault_matrix.FIGURES.read_text())["rows"]}
-    found = {cell.title: (cell.shown, cell.lost > 0, cell.untrue) for cell in cells}
-    assert found == {each: (page[each]["shown"], page[each]["lost"] > 0, page[each]["untrue"]) for each in found}
+    expected = {row.title: (page[row.title]["shown"], page[row.title]["lost"] > 0) for row in rows}
+    for lasts in (1.5, 6.0, 24.0):  # on a busy machine, an effect shows later
+        cells = await asyncio.gather(*(measure(row, lasts=lasts) for row in rows))
+        assert {cell.title: cell.untrue for cell in cells} == {cell.title: page[cell.title]["untrue"] for cell in cells}
+        assert not [cell.title for cell in cells if cell.lost and not page[cell.title]["lost"]]
+        found = {cell.title: (cell.shown, cell.lost > 0) for cell in cells}
+        rows = [row for row in rows if found[row.title] != expected[row.title]]
+        if not rows:
+            break
+    assert {row.title: found[row.title] for row in rows} == {row.title: expected[row.title] for row in rows}
 
 
 @pytest.mark.behaviour("C-95", "C-97", "C-98")
