@@ -3,6 +3,7 @@
 - `expect BEFORE MEASURED` is answered by `{}`. Once so many keys have run since, each counted once, the process reports
   `{"cpu": seconds, "keys": […], "times": […]}`: the CPU time from the last run before the measured ones, or from the
   command, to the last run; the keys; and when they ran, in seconds of the monotonic clock.
+- `again` requests a run of each key that has run. It is not answered.
 - `usage` is answered by `{"runs": …, "cpu": …, "rss_kib": …}` since the start, after unused memory was released.
 
 The first command comes before the controller starts. At the end of stdin, the process exits.
@@ -104,6 +105,10 @@ class ControllerProcess:
     async def report(self) -> Report:
         """Wait until the expected keys have run."""
         return msgspec.convert(await self._line(), Report)
+
+    async def again(self) -> None:
+        """Let each key run once more: that is what the process was told to expect before."""
+        await self._command_line("again")
 
     async def usage(self) -> Usage:
         """Return what the process has used since it started. No report must be pending."""

@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import importlib
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peers.runs import Runs
@@ -48,6 +49,7 @@ async def run_empty(runs: Runs) -> None:
     async def empty(request: Request[Any]) -> None:
         runs.note(str(request.key))
 
+    runs.again = partial(manager.enqueue, empty)
     await manager.run(signals=False)
 
 
@@ -71,6 +73,7 @@ async def run_widgets(runs: Runs) -> None:
     manager.leader_election = None
     for controller in manager.controllers.values():
         _note_runs(controller, runs)
+        runs.again = partial(manager.enqueue, controller)
     await manager.run(signals=False)
 
 

@@ -42,12 +42,14 @@ from statistics import median
 from time import monotonic
 from typing import TypeAlias
 
+import yaml
 from commits import package_at
 from servers import HERE, CannotServe, Offer, Server, on_core
 
 _CONFIDENCE = 0.95
 _WIDEST, _MOST = 0.06, 1.03
-_MAPS = 200
+#: Config maps, and Widgets.
+_OBJECTS_EACH = 200
 
 NO_SLOWER, SLOWER, NOT_MEASURED = "no slower", "slower", "not measured"
 
@@ -56,6 +58,7 @@ Round: TypeAlias = Callable[[int], Sequence[tuple[float, float]]]
 
 _PODS = Offer(pods=2_000, event_by_event=True)
 _OBJECTS = Offer(pods=0, program="api_server.py")
+_WIDGETS = yaml.safe_load((HERE.parent / "examples" / "widgets.yaml").read_text())
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ PATHS = {
     "list": Work("list", _PODS, None, warm=2, turn=2, turns=10, counted=4),
     "write": Work("run", _OBJECTS, None, warm=400, turn=200, turns=8, counted=200),
     "empty": Work("run", _OBJECTS, None, warm=2_000, turn=4_000, turns=10, counted=2_000),
+    "unchanged": Work("run", _OBJECTS, None, warm=1_000, turn=1_000, turns=10, counted=1_000),
 }
 
 
@@ -242,11 +246,19 @@ def sides(path: str, trees: Sequence[Path]) -> Iterator[list[Side]]:
             server = Server(offer)
             url = stack.enter_context(server)
             if not offer.event_by_event:
-                for index in range(_MAPS):
-                    body = {"metadata": {"name": f"map-{index}"}}
-                    _post(f"{url}/api/v1/namespaces/default/configmaps", server.environment, body)
+                _create_objects(url, server.environment)
             found.append(Side(tree, url, server.environment))
         yield found
+
+
+def _create_objects(url: str, environment: dict[str, str]) -> None:
+    _post(f"{url}/apis/apiextensions.k8s.io/v1/customresourcedefinitions", environment, _WIDGETS)
+    for index in range(_OBJECTS_EACH):
+        body: dict[str, object] = {"metadata": {"name": f"map-{index}"}}
+        _post(f"{url}/api/v1/namespaces/default/configmaps", environment, body)
+        body = {"metadata": {"name": f"widget-{index}"}, "spec": {"size": 2}}
+        body |= {"apiVersion": "example.com/v1", "kind": "Widget"}
+        _post(f"{url}/apis/example.com/v1/namespaces/default/widgets", environment, body)
 
 
 def cpu_rounds(path: str, pair: Sequence[Side]) -> Round:

@@ -14,6 +14,7 @@ from aioinformer.cache.lister import Lister
 from aioinformer.cache.objects.record import Record
 from aioinformer.controller.answers import StatusAnswers
 from aioinformer.controller.inputs.mapping import Input
+from aioinformer.controller.proofs import Proofs
 from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.functions import function_name, plain_function
@@ -56,6 +57,10 @@ class Context(Protocol):
     @property
     def status_answers(self) -> StatusAnswers:
         """What the server has answered to earlier writes of statuses."""
+
+    @property
+    def proofs(self) -> Proofs:
+        """What earlier runs have proven about children."""
 
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key."""

@@ -1,7 +1,7 @@
 """What a measured controller reports: the first run of each key since the last command, by lines on stdin and stdout.
 
-The commands are those of `controller_process.py`: "expect BEFORE MEASURED" and "usage". This file needs nothing but the
-standard library, because programs of other environments use it.
+The commands are those of `controller_process.py`: "expect BEFORE MEASURED", "again" and "usage". This file needs
+nothing but the standard library, because programs of other environments use it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ import sys
 import threading
 from contextlib import suppress
 from time import perf_counter, process_time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def rss_kib() -> float:
@@ -27,10 +31,16 @@ def rss_kib() -> float:
 
 
 class Runs:
-    """Notes runs of a reconciler, and the CPU time from one to another."""
+    """Notes runs of a reconciler, and the CPU time from one to another.
+
+    Attributes:
+        again: requests a run of a key; None if the program cannot.
+    """
 
     def __init__(self) -> None:
+        self.again: Callable[[str], None] | None = None
         self._count = 0
+        self._keys: set[str] = set()
         self._expect(0, 0)
 
     def begin(self) -> None:
@@ -45,6 +55,7 @@ class Runs:
         if len(self._times) == self._last or key in self._times:
             return
         self._times[key] = perf_counter()
+        self._keys.add(key)
         count = len(self._times)
         if count == self._first:
             self._cpu = process_time()
@@ -62,6 +73,9 @@ class Runs:
             case ["expect", before, measured]:
                 self._expect(int(before), int(measured))
                 _answer({})
+            case ["again"] if self.again is not None:
+                for key in self._keys:
+                    self.again(key)
             case ["usage"]:
                 rss = rss_kib()
                 _answer({"runs": self._count, "cpu": process_time(), "rss_kib": rss})

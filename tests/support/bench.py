@@ -12,6 +12,7 @@ import msgspec
 from aioinformer import Client, Resource
 from aioinformer.controller import Request
 from aioinformer.controller.answers import StatusAnswers
+from aioinformer.controller.proofs import Proofs
 from aioinformer.models import core_v1
 from aioinformer.resources import object_name
 
@@ -88,6 +89,7 @@ class Bench:
         self.resource = resource
         self.events: list[tuple[str, str, str]] = []
         self.status_answers = StatusAnswers()
+        self.proofs = Proofs()
         self._client = client
         self._informers: dict[str, SharedIndexInformer[Any]] = {}
 

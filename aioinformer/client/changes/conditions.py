@@ -87,13 +87,33 @@ def set_condition(
         UsageError: the status or the reason is invalid, the class of the object has no conditions, or a cache has
             only a part of it.
     """
+    check_whole(obj, "set_condition")
+    conditions = with_condition(
+        _conditions(obj), type, status, reason, message, observed_generation=observed_generation, now=now
+    )
+    return obj if conditions is None else evolve(obj, {"status": {"conditions": conditions}})
+
+
+def with_condition(
+    conditions: list[dict[str, Any]],
+    type: str,
+    status: ConditionStatus | bool,
+    reason: str,
+    message: str,
+    *,
+    observed_generation: int | None,
+    now: datetime | None,
+) -> list[dict[str, Any]] | None:
+    """Return conditions with another one, as `set_condition` sets it; None if exactly this one is among them.
+
+    Raises:
+        UsageError: the status or the reason is invalid.
+    """
     value = str(status) if isinstance(status, bool) else status
     if value not in _STATUSES:
         raise UsageError(f"set_condition: status must be one of {', '.join(_STATUSES)}, or a bool, not {status!r}")
     if not reason:
         raise UsageError('set_condition: the reason must not be empty; it is one word, such as "Deployed"')
-    check_whole(obj, "set_condition")
-    conditions = _conditions(obj)
     index = next((at for at, each in enumerate(conditions) if each.get("type") == type), len(conditions))
     known = conditions[index] if index < len(conditions) else {}
     wanted = {**known, "type": type, "status": value, "reason": reason, "message": message}
@@ -102,9 +122,8 @@ def set_condition(
     if known.get("status") != value or not known.get("lastTransitionTime"):
         wanted["lastTransitionTime"] = _text_of(now or datetime.now(UTC))
     if wanted == {"message": "", **known}:  # servers omit an empty message of some kinds
-        return obj
-    conditions[index : index + 1] = [wanted]
-    return evolve(obj, {"status": {"conditions": conditions}})
+        return None
+    return [*conditions[:index], wanted, *conditions[index + 1 :]]
 
 
 def remove_condition(obj: T, type: str) -> T:
@@ -120,7 +139,11 @@ def remove_condition(obj: T, type: str) -> T:
 
 
 def _conditions(obj: Any) -> list[dict[str, Any]]:
-    status = document_of(obj).get("status")
+    return conditions_in(document_of(obj).get("status"))
+
+
+def conditions_in(status: Any) -> list[dict[str, Any]]:
+    """Return the conditions in the JSON of a status."""
     conditions = status.get("conditions") if isinstance(status, dict) else None
     return [each for each in conditions or () if isinstance(each, dict)]
 

@@ -146,6 +146,7 @@ class StatedMetadata(msgspec.Struct, gc=False, rename="camel"):
     name: Any = None
     generate_name: Any = None
     namespace: Any = None
+    uid: Any = None
     creation_timestamp: Any = None
     deletion_timestamp: Any = None
     finalizers: Any = None

@@ -8,8 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cache.objects.metadata import ObjectMeta
-from aioinformer.cache.objects.views import is_part
-from aioinformer.client.changes.owners import add_finalizer, has_finalizer, remove_finalizer
+from aioinformer.cache.objects.views import View, is_part
+from aioinformer.client.changes.owners import (
+    StatedMetadata,
+    add_finalizer,
+    has_finalizer,
+    remove_finalizer,
+    stated_metadata,
+)
 from aioinformer.controller.helpers.objects import (
     as_mapping,
     as_stored,
@@ -21,7 +27,7 @@ from aioinformer.controller.helpers.objects import (
 from aioinformer.controller.inputs.keys import uid_of
 from aioinformer.controller.request import NothingToDo, Request
 from aioinformer.errors import ApiNotFound, UsageError
-from aioinformer.resources.keys import metadata_field, metadata_of
+from aioinformer.resources.keys import metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,10 +98,10 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     if request.finalizer:
         raise UsageError(f"finalizing: the run has the finalizer {request.finalizer} already; clean up in its block")
     request.finalizer = name
-    obj = await _with_finalizer(request, name)
-    if obj is None or not has_finalizer(obj, name):
-        raise NothingToDo(f"{request.key} is {'gone' if obj is None else f'being deleted, without {name}'}")
-    is_ending = is_being_deleted(obj)
+    seen = await _with_finalizer(request, name)
+    if seen is None or name not in (seen.finalizers or ()):
+        raise NothingToDo(f"{request.key} is {'gone' if seen is None else f'being deleted, without {name}'}")
+    is_ending = bool(seen.deletion_timestamp)
     if is_ending and request.dry_run:
         request.log.info("dry run: the object is being deleted; the cleanup for the finalizer %s is not done", name)
         raise NothingToDo(f"{request.key} is being deleted, and this is a dry run")
@@ -119,7 +125,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
             f"finalizing: {request.key} is being deleted, and the block did not look whether it is; write "
             "`async with finalizing(…) as ending:`, and clean up in `if ending:`"
         )
-    request.release = partial(_release, request, name, str(uid_of(obj)))
+    request.release = partial(_release, request, name, seen.uid or "")
 
 
 async def _release(request: Request[Any], name: str, uid: str) -> None:
@@ -134,15 +140,16 @@ async def _release(request: Request[Any], name: str, uid: str) -> None:
             raise
 
 
-async def _with_finalizer(request: Request[Any], name: str) -> Any:
-    """Return the object, with the finalizer unless it is being deleted; None if it is gone."""
+async def _with_finalizer(request: Request[Any], name: str) -> StatedMetadata | None:
+    """Return the metadata of the object, with the finalizer unless it is being deleted; None if it is gone."""
     if request.object is None:
         return None
     cached = as_stored(request)
-    is_known = _shows_deletion(request, cached, name)
+    seen = stated_metadata(cached)
+    is_known = _shows_deletion(request, cached, seen, name)
     is_whole = is_known and not is_part(cached)
-    if (is_known and has_finalizer(cached, name)) or (is_whole and is_being_deleted(cached)):
-        return cached
+    if (is_known and name in (seen.finalizers or ())) or (is_whole and seen.deletion_timestamp):
+        return seen
 
     def change(current: Any) -> Any:
         return current if is_being_deleted(current) else add_finalizer(current, name)
@@ -152,34 +159,33 @@ async def _with_finalizer(request: Request[Any], name: str) -> Any:
             found = cached if is_whole else await whole_objects(request).get(str(request.key))
             if not is_being_deleted(found) and not has_finalizer(found, name):
                 request.log.info("dry run: the finalizer %s is not added", name)
-            return change(found)
+            return stated_metadata(change(found))
         written = await _edit(request, name, change)
     except ApiNotFound as error:
         if not error.name:  # the resource is not served at the moment, as during the start of a server
             raise
         return None
     request.object = from_document(request, written)
-    return written
+    return stated_metadata(written)
 
 
 async def _edit(request: Request[Any], name: str, change: Callable[[Any], Any]) -> Any:
     """Change the object, by one patch if the cache is whole and not behind; otherwise from a read of it."""
     cached = as_stored(request)
-    is_known = is_part(cached) or _shows_deletion(request, cached, name)
+    is_known = is_part(cached) or _shows_deletion(request, cached, stated_metadata(cached), name)
     return await whole_objects(request).edit(as_mapping(cached) if is_known else str(request.key), change)
 
 
-def _shows_deletion(request: Request[Any], cached: Any, name: str) -> bool:
+def _shows_deletion(request: Request[Any], cached: Any, seen: StatedMetadata, name: str) -> bool:
     """Return whether the cached object shows the deletion of the object, and the finalizers at least in part.
 
-    Fields that a projection declares are there; a transform has to keep them.
+    Fields that a projection declares are there; a transform has to keep them. `seen` is its metadata.
     """
-    metadata = metadata_of(cached)
-    if not metadata_field(metadata, "creation_timestamp", "creationTimestamp"):
+    if not seen.creation_timestamp:
         return False  # the informer stores some fields alone, or the user's class has few
     fields = cached._record.fields if is_part(cached) else None
     if fields is not None and ("metadata", "creationTimestamp") in fields.places:
         return ("metadata", "deletionTimestamp") in fields.places
-    if isinstance(metadata, (ObjectMeta, Mapping)):
+    if isinstance(cached, View) or isinstance(metadata_of(cached), (ObjectMeta, Mapping)):
         return True
     return keeps(request, {"metadata": {"finalizers": [name], "deletionTimestamp": "2000-01-01T00:00:00Z"}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -43,9 +44,14 @@ def as_stored(request: Request[Any]) -> Any:
     if record is None:
         return obj
     # A record of its own: the body of this view must not become that of the objects of the class.
-    view = view_class(_undecoded(request.resource))(record.with_raw(record.json))
+    view = _stored_class(request.resource)(record.with_raw(record.json))
     request._whole = obj, view
     return view
+
+
+@cache
+def _stored_class(resource: Resource[Any]) -> type[View]:
+    return view_class(_undecoded(resource))
 
 
 def _undecoded(resource: Resource[Any]) -> Resource[Any]:

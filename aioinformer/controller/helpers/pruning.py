@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.encoding import checked_json
 from aioinformer.cache.objects.views import View, is_part, json_of
 from aioinformer.client.bodies import decode
 from aioinformer.client.changes.applied import Applied
@@ -14,6 +15,7 @@ from aioinformer.client.changes.ownership import has_key, owned_fields
 from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
 from aioinformer.controller.inputs.owners import owner_references
+from aioinformer.controller.proofs import Proof, digest_of
 from aioinformer.controller.request import Request
 from aioinformer.errors import (
     AioinformerError,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 #: How the objects of a set are known: by their controller, or by labels.
 By: TypeAlias = Literal["owner"] | Mapping[str, str]
+_Place: TypeAlias = tuple[Resource[Any], ObjectName]
 #: How often a deletion is tried while others change the object.
 _ATTEMPTS: Final = 5
 
@@ -115,43 +118,94 @@ async def apply_set(
     if type(at_once) is not int or at_once < 1:
         raise OptionError(f"apply_set: at_once must be a whole number, 1 or more, not {at_once!r}")
     owner = _Owner(request, by)
-    wanted: dict[tuple[Resource[Any], ObjectName], Any] = {}
+    owned = {resource: {_name_of(each): each for each in owner.objects(resource)} for resource in resources}
+    proofs = owner.proofs()
+    children: dict[_Place, _Child] = {}
+    following = iter(proofs)
     for obj in objects:
-        resource = _resource_of(obj, resources)
-        made = owner.mark(obj, resource)
-        place = resource, object_name(made)
-        if wanted.setdefault(place, made) is not made:
-            raise UsageError(f"apply_set: {resource.gvr} {place[1]} is in the set twice")
-    if wanted and owner.is_being_deleted:
+        child = owner.child(obj, next(following, None), owned)
+        if children.setdefault(child.place, child) is not child:
+            raise UsageError(f"apply_set: {child.resource.gvr} {child.key} is in the set twice")
+    if children and owner.is_being_deleted:
         raise UsageError(f"apply_set: {request.key} is being deleted; apply the empty set, or nothing")
-    owned = {resource: {object_name(each): each for each in owner.objects(resource)} for resource in resources}
-    known = {place: await owner.find(*place, obj, owned[place[0]]) for place, obj in wanted.items()}
-    attempts: dict[tuple[Resource[Any], ObjectName], Applied[Any] | None] = dict.fromkeys(wanted)
+    different = [child for child in children.values() if child.applied is None]
+    for child in different:
+        child.known = await owner.find(child, owned[child.resource])
 
-    async def apply(place: tuple[Resource[Any], ObjectName]) -> None:
-        attempts[place] = await owner.apply(place[0], wanted[place], known[place], force=force)
+    async def apply(child: _Child) -> None:
+        child.applied = await owner.apply(child, force=force)
 
     if at_once == 1:
-        for place in wanted:
-            await apply(place)
+        for child in different:
+            await apply(child)
     else:
         try:
-            await parallelize(at_once, wanted, apply)
+            await parallelize(at_once, different, apply)
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-    applied = [each for each in attempts.values() if each is not None]
+    if different or len(proofs) != len(children):
+        owner.note_proofs(children.values(), owned)
+    applied = [child.applied for child in children.values() if child.applied is not None]
     leaving, kept = [], []
     for resource in reversed(resources):
         for key, obj in owned[resource].items():
+            wanted = children.get((resource, key))
+            if wanted is not None and wanted.is_proven:
+                continue
             if is_being_deleted(obj):
                 leaving.append((resource, key))
-            elif (resource, key) not in wanted:
+            elif wanted is None:
                 reason = await owner.delete(resource, key, obj)
                 if reason is None:
                     leaving.append((resource, key))
                 elif reason:
                     kept.append((resource, key, reason))
     return AppliedSet([each.object for each in applied], sum(not each.skipped for each in applied), leaving, kept)
+
+
+class _Child:
+    """An object of the set.
+
+    Attributes:
+        form: the class in which the reconciler has stated it.
+        digest: of what it has stated.
+        resource, key: which object it is.
+        applied: what has become of it; None before that, and if it is being deleted.
+        is_proven: whether an earlier run has proven that it is as it should be.
+        known: the known object; None if it is new.
+    """
+
+    __slots__ = ("_made", "applied", "digest", "form", "is_proven", "key", "known", "resource")
+
+    def __init__(
+        self,
+        obj: Any,
+        digest: bytes,
+        resource: Resource[Any],
+        key: ObjectName,
+        *,
+        made: dict[str, Any] | None = None,
+        proven: Any = None,
+    ) -> None:
+        self.form = type(obj)
+        self.digest = digest
+        self.resource = resource
+        self.key = key
+        self.is_proven = proven is not None
+        self.applied: Applied[Any] | None = Applied(proven, True, "") if self.is_proven else None
+        self.known: Any = None
+        self._made = made
+
+    @property
+    def place(self) -> _Place:
+        """Which object it is."""
+        return self.resource, self.key
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """The configuration to apply, which a proven object has not."""
+        assert self._made is not None
+        return self._made
 
 
 class _Owner:
@@ -164,16 +218,34 @@ class _Owner:
         if by == "owner" and request.object is None:
             raise UsageError(f"apply_set: {request.key} is gone; the server deletes what it owned")
         self._request = request
-        self._labels = by if isinstance(by, Mapping) else None
+        self._labels = {**by} if isinstance(by, Mapping) else None
         if not self._labels and by != "owner":
             raise UsageError(f'apply_set: by must be "owner" or labels, not {by!r}')
         self._reference = request.reference
         self._uid = self._reference.uid
+        self._identity: Any = self._uid if self._labels is None else (self._uid, self._labels)
         self.is_being_deleted = request.object is None or is_being_deleted(request.object)
 
-    def mark(self, obj: Any, resource: Resource[Any]) -> Any:
-        """Return an object of the set with its namespace, and with what shows its owner."""
+    def child(
+        self,
+        obj: Any,
+        proof: Proof | None,
+        owned: Mapping[Resource[Any], Mapping[ObjectName, Any]],
+    ) -> _Child:
+        """Return an object of the set, with what the proof of an earlier run says about it."""
         check_whole(obj, "apply_set")
+        digest = digest_of(checked_json(obj))
+        if proof is not None and proof.states(type(obj), digest) and proof.resource in owned:
+            key = proof.key
+            cached = owned[proof.resource].get(key)
+            if proof.proves(cached):
+                return _Child(obj, digest, proof.resource, key, proven=cached)
+        resource = _resource_of(obj, owned)
+        made = self._mark(obj, resource)
+        return _Child(obj, digest, resource, object_name(made), made=made)
+
+    def _mark(self, obj: Any, resource: Resource[Any]) -> dict[str, Any]:
+        """Return an object of the set with its namespace, and with what shows its owner."""
         made, namespace = document_of(obj), self._request.namespace
         metadata = made["metadata"] = made.get("metadata") or {}
         if resource.namespaced and namespace and not metadata.get("namespace"):
@@ -184,6 +256,25 @@ class _Owner:
             metadata["ownerReferences"] = references
         return made
 
+    def proofs(self) -> tuple[Proof | None, ...]:
+        """Return what is proven about the last set."""
+        request = self._request
+        return request._context.proofs.of(request.key, request.term, self._identity)
+
+    def note_proofs(self, children: Iterable[_Child], owned: Mapping[Resource[Any], Mapping[ObjectName, Any]]) -> None:
+        """Note which objects of the cache are as they should be."""
+        proofs: list[Proof | None] = []
+        for child in children:
+            cached = owned[child.resource].get(child.key)
+            # What was compared with a live object says nothing about the cached one.
+            is_equal = child.applied is not None and child.applied.skipped and child.known is cached
+            if isinstance(cached, View) and (child.is_proven or is_equal):
+                proofs.append(Proof(child.form, child.digest, child.resource, cached._record))
+            else:
+                proofs.append(None)
+        request = self._request
+        request._context.proofs.note(request.key, request.term, self._identity, proofs)
+
     def _lister(self, resource: Resource[Any]) -> Lister[Any]:
         return self._request._context.lister(resource, owned=True)  # other inputs may have a part of the objects
 
@@ -193,7 +284,7 @@ class _Owner:
             return self._request.owned(resource)
         return self._lister(resource).list(self._labels)
 
-    async def find(self, resource: Resource[Any], key: ObjectName, made: Any, owned: Mapping[ObjectName, Any]) -> Any:
+    async def find(self, child: _Child, owned: Mapping[ObjectName, Any]) -> Any:
         """Return the known object of a name in the set, once `_check` has passed; None if the cache has none.
 
         Raises:
@@ -202,23 +293,24 @@ class _Owner:
             ApiError: the server refuses the request for its managed fields, which the cache does not have.
             TransportError: the server was not reached for them.
         """
-        found = owned.get(key)
+        found = owned.get(child.key)
         if found is None:
             try:
-                found = self._lister(resource).get(str(key))
+                found = self._lister(child.resource).get(str(child.key))
             except NotFound:
                 return None
-        self._check(found, resource, made)
-        return found if _shows_managers(found) else await self._read(resource, key, made)
+        self._check(found, child)
+        return found if _shows_managers(found) else await self._read(child)
 
-    async def apply(self, resource: Resource[Any], obj: Any, known: Any, *, force: bool) -> Applied[Any] | None:
+    async def apply(self, child: _Child, *, force: bool) -> Applied[Any] | None:
         """Apply an object of the set to the known one, or as a new one; return None if it is being deleted."""
+        resource, obj, known = child.resource, child.made, child.known
         client = self._request.client.resource(resource)
         if known is None:
             try:
                 return Applied(await client.apply_new(obj), False, "the object is new")
             except AlreadyExists:
-                known = await self._read(resource, object_name(obj), obj)
+                known = await self._read(child)
                 if known is None:
                     raise
         if is_being_deleted(known):
@@ -265,17 +357,17 @@ class _Owner:
             else:
                 return None
 
-    async def _read(self, resource: Resource[Any], key: ObjectName, made: Any) -> Any:
-        found = await self._get(resource, key)
+    async def _read(self, child: _Child) -> Any:
+        found = await self._get(child.resource, child.key)
         if found is not None:
-            self._check(found, resource, made)
+            self._check(found, child)
         return found
 
     async def _get(self, resource: Resource[Any], key: ObjectName) -> Any:
         """Return what the server has, with its managed fields, which classes of users may lack; None for nothing."""
         return await whole_objects(self._request, resource).get_or_none(str(key))
 
-    def _check(self, found: Any, resource: Resource[Any], made: Any) -> None:
+    def _check(self, found: Any, child: _Child) -> None:
         """Raise unless an object belongs to the owner.
 
         Raises:
@@ -283,13 +375,13 @@ class _Owner:
             FormerOwner: it belongs to a former object of the owner's name.
         """
         controller = controller_of(found)
-        if controller is not None and controller.uid != self._uid and controller != controller_of(made):
+        if controller is not None and controller.uid != self._uid and controller != controller_of(child.made):
             reason = f"its controller is {controller.kind} {controller.name}"
         elif not self._has(found):
             controller, reason = None, "it is not of this set"
         else:
             return
-        what = f"{resource.group_resource} {object_name(found)}"
+        what = f"{child.resource.group_resource} {object_name(found)}"
         if controller is not None and is_former(controller, self._reference):
             raise FormerOwner(what, controller.kind, controller.name, controller.uid)
         raise ForeignObject(f"{what} exists, and {reason}; delete it, or choose another name")
@@ -316,6 +408,14 @@ class _Owner:
         if self._labels is None:
             return has_key(fields.get("f:ownerReferences") or {}, {"uid": self._uid})
         return (fields.get("f:labels") or {}).keys() >= {f"f:{name}" for name in self._labels}
+
+
+def _name_of(obj: Any) -> ObjectName:
+    """Return namespace and name of an object of the cache."""
+    if isinstance(obj, View):
+        record = obj._record
+        return ObjectName(record.namespace, record.name)
+    return object_name(obj)
 
 
 def _resource_of(obj: Any, resources: Iterable[Resource[Any]]) -> Resource[Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from aioinformer.cache.objects.encoding import checked_json
-from aioinformer.client.changes.conditions import Condition, set_condition
+from aioinformer.cache.objects.views import View, json_of
+from aioinformer.client.changes.conditions import Condition, conditions_in, with_condition
 from aioinformer.client.changes.editing import StatusNotStored
 from aioinformer.client.changes.patches import document_of, is_same
 from aioinformer.controller.helpers.objects import as_mapping, as_stored, from_document, keeps, whole_objects
@@ -67,11 +69,14 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
     """
     if request.object is None:
         raise UsageError(f"set_status: {request.key} is gone; return from the reconciler if request.object is None")
-    generation = metadata_field(metadata_of(request.object), "generation", "generation")
+    cached = as_stored(request)
+    document = _read(cached)
+    if cached is request.object and isinstance(cached, View):
+        generation = document["metadata"].get("generation")
+    else:
+        generation = metadata_field(metadata_of(request.object), "generation", "generation")
     known = request.status_answers
     status = _Status(conditions, members, generation, known)
-    cached = as_stored(request)
-    document = document_of(cached)
     changed = status.in_subresource(document)
     if not keeps(request, {"status": changed.get("status") or {}}):
         start: Any = str(request.key)
@@ -125,6 +130,31 @@ async def _write(request: Request[Any], start: Any, status: _Status, known: Stat
     raise failure
 
 
+class _Seen(msgspec.Struct, gc=False):
+    uid: str | None = None
+    generation: int | None = None
+
+
+class _WithStatus(msgspec.Struct, gc=False):
+    metadata: _Seen
+    status: dict[str, Any] | None = None
+
+
+_decode_status: Final = msgspec.json.Decoder(_WithStatus).decode
+
+
+def _read(cached: Any) -> dict[str, Any]:
+    """Return the JSON of an object; of a view, only what a status depends on."""
+    if isinstance(cached, View):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = _decode_status(json_of(cached))
+            return {
+                "metadata": {"uid": found.metadata.uid, "generation": found.metadata.generation},
+                "status": found.status,
+            }
+    return document_of(cached)
+
+
 class _Status:
     """The status to be written.
 
@@ -158,17 +188,27 @@ class _Status:
         document = obj if type(obj) is dict else document_of(obj)
         if self.uid and document["metadata"].get("uid") != self.uid:
             raise Conflict(409, "Conflict", "another object has the name now")
-        new = {"status": document.get("status")}  # small, and each condition copies it
+        known = document.get("status") or {}
+        wanted = {**known}
         for each in self._conditions:
             seen = generation if each.observed_generation is None else each.observed_generation
             since = each.last_transition_time or self._now
             reason, message = each.reason or "", each.message or ""
-            new = set_condition(new, each.type, each.status, reason, message, observed_generation=seen, now=since)
-        wanted = {**(new["status"] or {}), **self._members}
+            conditions = with_condition(
+                conditions_in(wanted),
+                each.type,
+                each.status,
+                reason,
+                message,
+                observed_generation=seen,
+                now=since,
+            )
+            if conditions is not None:
+                wanted["conditions"] = conditions
+        wanted |= self._members
         if generation is not None and "observedGeneration" not in self._members:
             wanted["observedGeneration"] = generation
         wanted = {name: value for name, value in wanted.items() if value is not None}
-        known = document.get("status") or {}
         if is_same(wanted, known):  # the most frequent case
             return obj
         stored = _by_path(wanted)  # what the server would store, by what it has stored before

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from aioinformer.concurrency import Latch, create_task
 from aioinformer.controller.inputs.loops import LoopDetector
+from aioinformer.controller.proofs import Proofs
 from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs
 from aioinformer.controller.running.attempts import Attempt, Requests
@@ -83,6 +84,7 @@ class ActiveController:
         share: the part of the keys that this replica runs; None for all.
         attempts: those that run, by their tasks.
         own, gate, catch_up, loops, cancellation: its parts.
+        proofs: what runs have proven about children.
         failure_events: shows failures on the objects.
         recent_runs: gets an entry of each run; None for none.
         on_failure: called with the key of a run that did not succeed, and with what follows; None for none.
@@ -115,7 +117,8 @@ class ActiveController:
         staleness = controller.max_staleness
         staleness = services.settings.max_staleness if staleness is None else staleness
         permits = Permits(self.inputs, staleness, services.unanswered, self.share)
-        self._requests = Requests(controller, self.name, self.inputs, own, services, permits.of, staleness)
+        self.proofs = Proofs()
+        self._requests = Requests(controller, self.name, self.inputs, own, services, permits.of, self.proofs, staleness)
         self.own = own
         recorded = services.settings.failure_events and not _is_fed_by_events(controller)
         self.failure_events = FailureEvents(controller.name, services.event if recorded else None, _call_at)
@@ -215,6 +218,7 @@ class ActiveController:
         """
         # If it led before, another process has led meanwhile, and has done some of the work that this one had planned.
         self.loops.clear()
+        self.proofs.clear()
         self.queue.take_over(self.inputs.keys() if self._was_permitted else (), self._services.seen_by_leader())
         self._was_permitted = self.permitted = True
         self._term = term
@@ -226,6 +230,7 @@ class ActiveController:
         """Stop working because the leadership is lost: cancel the attempts, and wait until they have ended."""
         self.permitted = False
         self._term = None
+        self.proofs.clear()
         dispatcher = self._dispatcher
         self._dispatcher = None
         if dispatcher is not None:
@@ -239,6 +244,7 @@ class ActiveController:
 
     def change_share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
         """Work in other slots of the ring from now on, as `Share.change` describes."""
+        self.proofs.forget_slots(lost | ended)
         if self.share is not None and not self._closing:
             self.share.change(gained, lost, ended, self.synced.wait)
 

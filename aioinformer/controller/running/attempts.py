@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.concurrency import Root
     from aioinformer.controller.answers import StatusAnswers
     from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.proofs import Proofs
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.controller.running.settings import Services
     from aioinformer.controller.writes.own_writes import OwnWrites
@@ -64,6 +65,7 @@ class RequestContext(msgspec.Struct, eq=False):
     services: Services
     name: str
     permit: Callable[[], Permit]
+    proofs: Proofs
     max_staleness: float | None = None
     _log: RequestLog | None = None
 
@@ -124,6 +126,7 @@ class Requests(msgspec.Struct, eq=False):
     own: OwnWrites
     services: Services
     permit: Callable[[Attempt], Callable[[], Permit]]
+    proofs: Proofs
     max_staleness: float | None
 
     def make(self, attempt: Attempt) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
@@ -147,8 +150,12 @@ class Requests(msgspec.Struct, eq=False):
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
+        if obj is None:
+            self.proofs.forget(run.key)
         permit = self.permit(attempt)
-        context = RequestContext(attempt, self.inputs, self.own, self.services, self.name, permit, self.max_staleness)
+        context = RequestContext(
+            attempt, self.inputs, self.own, self.services, self.name, permit, self.proofs, self.max_staleness
+        )
         request: Request[Any] = Request(
             run.key,
             obj,

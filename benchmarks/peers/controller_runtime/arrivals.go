@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,8 +17,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // arrivals notes the first run of each key since the last "expect", and the CPU time of the measured ones.
@@ -24,6 +30,8 @@ type arrivals struct {
 	mutex       sync.Mutex
 	commands    *bufio.Reader
 	runs        int
+	known       map[types.NamespacedName]bool
+	requested   chan event.GenericEvent
 	seen        map[string]bool
 	keys        []string
 	times       []float64
@@ -45,12 +53,30 @@ type usage struct {
 	KiB  float64 `json:"rss_kib"`
 }
 
-func newArrivals() *arrivals { return &arrivals{} }
+func newArrivals() *arrivals {
+	return &arrivals{known: map[types.NamespacedName]bool{}, requested: make(chan event.GenericEvent)}
+}
+
+// source requests a run of each known key after the command "again".
+func (a *arrivals) source() source.Source {
+	return source.Channel(a.requested, &handler.EnqueueRequestForObject{})
+}
+
+func (a *arrivals) again() {
+	a.mutex.Lock()
+	names := slices.Collect(maps.Keys(a.known))
+	a.mutex.Unlock()
+	for _, name := range names {
+		about := &Widget{}
+		about.Namespace, about.Name = name.Namespace, name.Name
+		a.requested <- event.GenericEvent{Object: about}
+	}
+}
 
 // around notes each run before the reconciler.
 func (a *arrivals) around(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-		a.note(request.String())
+		a.note(request.NamespacedName)
 		return inner.Reconcile(ctx, request)
 	})
 }
@@ -60,17 +86,18 @@ func (a *arrivals) after(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		result, err := inner.Reconcile(ctx, request)
 		if err == nil {
-			a.note(request.String())
+			a.note(request.NamespacedName)
 		}
 		return result, err
 	})
 }
 
-func (a *arrivals) note(key string) {
-	now := time.Now()
+func (a *arrivals) note(name types.NamespacedName) {
+	now, key := time.Now(), name.String()
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.runs++
+	a.known[name] = true
 	if len(a.keys) == a.last || a.seen[key] {
 		return
 	}
@@ -101,7 +128,7 @@ func (a *arrivals) obeyAll(in io.Reader) {
 	os.Exit(0)
 }
 
-// obey obeys one command: "expect BEFORE MEASURED" or "usage".
+// obey obeys one command: "expect BEFORE MEASURED", "again" or "usage".
 func (a *arrivals) obey(in io.Reader) bool {
 	if a.commands == nil {
 		a.commands = bufio.NewReader(in)
@@ -117,6 +144,8 @@ func (a *arrivals) obey(in io.Reader) bool {
 		runs := a.runs
 		a.mutex.Unlock()
 		answer(usage{runs, cpu(), rssKiB()})
+	} else if strings.TrimSpace(line) == "again" {
+		a.again()
 	} else if _, err := fmt.Sscanf(line, "expect %d %d", &before, &measured); err == nil {
 		a.expect(before, measured)
 		answer(struct{}{})

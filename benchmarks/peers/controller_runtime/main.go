@@ -70,13 +70,13 @@ func add(ctx context.Context, manager ctrl.Manager, mode string, noted *arrivals
 		return ctrl.NewControllerManagedBy(manager).For(&corev1.Pod{}).WithOptions(options).Complete(noted.around(empty))
 	case "empty":
 		return ctrl.NewControllerManagedBy(manager).For(&Widget{}, single).WithOptions(options).
-			Complete(noted.around(empty))
+			WatchesRawSource(noted.source()).Complete(noted.around(empty))
 	case "write":
 		return ctrl.NewControllerManagedBy(manager).For(&Widget{}, single).WithOptions(options).
 			Complete(noted.after(&writer{manager.GetClient()}))
 	case "widgets":
 		reconciler := &Reconciler{Client: manager.GetClient(), recorder: manager.GetEventRecorder("widgets")}
-		return addWidgets(ctx, manager, noted.after(reconciler))
+		return addWidgets(ctx, manager, noted.source(), noted.after(reconciler))
 	}
 	return fmt.Errorf("unknown mode %q", mode)
 }

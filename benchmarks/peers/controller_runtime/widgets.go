@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 const (
@@ -154,13 +155,14 @@ func ownerOf(child client.Object) []string {
 	return nil
 }
 
-func addWidgets(ctx context.Context, manager ctrl.Manager, reconciler reconcile.Reconciler) error {
+func addWidgets(ctx context.Context, manager ctrl.Manager, more source.Source, reconciler reconcile.Reconciler) error {
 	if err := manager.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, ownerIndex, ownerOf); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(manager).
 		For(&Widget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.ConfigMap{}).
+		WatchesRawSource(more).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(reconciler)
 }

@@ -11,6 +11,7 @@ import pytest
 from aioinformer import Client, Conflict, NotFound
 from aioinformer.controller import Request, apply_set
 from aioinformer.controller.errors import ForeignObject
+from aioinformer.controller.proofs import Proofs
 from aioinformer.errors import Invalid
 from aioinformer.models import apps_v1, core_v1
 from aioinformer.resources import object_name
@@ -85,6 +86,7 @@ class Sets:
         self.client_of_runs = Client(self.between, namespace=namespace, field_manager="widgets")
         self.others = Client(transport, namespace=namespace, field_manager="others")
         self.owner: Any = None
+        self.proofs = Proofs()
         self.stripped = False
         self._cache: dict[AnyResource[Any], Cached] = {}
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from aioinformer import ApiError, SharedInformerFactory, UsageError
+from aioinformer.client import verbs
+from aioinformer.client.changes import applied
 from aioinformer.client.retries import Sender
 from aioinformer.controller import apply_set
 from aioinformer.controller.errors import ForeignObject
@@ -248,3 +253,140 @@ async def test_part_of_an_object_is_no_proof(bench: Bench, client: Client) -> No
         result = await apply_set(await bench.request(), [], resources=[SETTINGS], by=LABELS)
     assert [key.name for _, key, reason in result.kept if "its controller is Secret other" in reason] == ["foreign"]
     assert names(bench) == {"foreign"}
+
+
+@pytest.fixture
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Provide the names of the objects whose fields are compared."""
+    found: list[str] = []
+    compare = applied.difference
+
+    def difference(desired: bytes, cached: Any, *arguments: Any) -> str:
+        found.append(cached.metadata.name if cached is not None else "")
+        return compare(desired, cached, *arguments)
+
+    monkeypatch.setattr(verbs, "difference", difference)
+    return found
+
+
+@pytest.mark.behaviour("C-85")
+async def test_equal_objects_are_proven_once(bench: Bench, caches: Any, comparisons: list[str]) -> None:
+    both = [settings("a"), secret("b")]
+    request = await bench.request()
+    await apply_set(request, both, resources=BOTH)
+    await settle(bench, caches)
+    comparisons.clear()
+    first = await apply_set(request, both, resources=BOTH)
+    assert (first.sent, comparisons) == (0, ["a", "b"]), "a successful write proves nothing"
+    second = await apply_set(request, both, resources=BOTH)
+    assert (second.sent, comparisons) == (0, ["a", "b"])
+    assert [each.metadata.name for each in second.objects] == ["a", "b"]
+    # One of them has another configuration, and another place in the set.
+    changed = [secret("b"), settings("a", size="10"), settings("c")]
+    third = await apply_set(request, changed, resources=BOTH)
+    assert (third.sent, bench.writes()) == (2, ["patch a", "patch a", "create"])
+    await settle(bench, caches)
+    assert (await apply_set(request, both[1:], resources=BOTH)).leaving
+    assert names(bench) == set()
+
+
+async def test_write_that_changes_nothing_is_no_proof(
+    bench: Bench, caches: Any, comparisons: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await bench.request()
+    await apply_set(request, [settings("a")], resources=BOTH)
+    await settle(bench, caches)
+    await apply_set(request, [settings("a", size="10")], resources=BOTH)
+    await settle(bench, caches)
+    with monkeypatch.context() as doubtful:
+        doubtful.setattr(verbs, "difference", lambda *arguments: "in doubt")
+        assert (await apply_set(request, [settings("a", size="10")], resources=BOTH)).sent == 1
+    comparisons.clear()
+    assert (await apply_set(request, [settings("a", size="10")], resources=BOTH)).sent == 0
+    assert comparisons == ["a"]
+
+
+async def test_live_object_is_no_proof_about_the_cached_one(bench: Bench, comparisons: list[str]) -> None:
+    async with SharedInformerFactory(bench.server.url) as factory:
+        informer = factory.core.v1.configmaps.informer(storage="stripped")
+        bench.add_input(informer)
+        factory.start()
+        request = await bench.request()
+        await apply_set(request, [settings("a")], resources=[SETTINGS])
+        await informer.wait_for(bench.server.get("configmaps", "a"), timeout=10)
+        for count in (1, 2):
+            await apply_set(request, [settings("a")], resources=[SETTINGS])
+            assert len(comparisons) == count
+
+
+@pytest.mark.parametrize("change", ["values", "managers", "deleted", "foreign", "created again"])
+async def test_proof_ends_with_the_version_of_the_object(
+    bench: Bench, client: Client, caches: Any, comparisons: list[str], change: str
+) -> None:
+    request = await bench.request()
+    for _ in range(3):
+        await apply_set(request, [settings("a")], resources=BOTH)
+        await settle(bench, caches)
+    others = client.with_options(field_manager="others").core.v1.configmaps
+    match change:
+        case "values":
+            await others.patch("default/a", {"data": {"size": "8"}})
+        case "managers":
+            await others.apply(settings("a", size="9"), namespace="default", force=True)
+        case "deleted" | "created again":
+            await others.delete("default/a")
+        case "foreign":
+            await others.patch("default/a", {"metadata": {"ownerReferences": None}})
+    if change == "created again":
+        await others.create(settings("a"), namespace="default")
+    await settle(bench, caches)
+    comparisons.clear()
+    if change in ("foreign", "created again"):
+        with pytest.raises(ForeignObject):
+            await apply_set(request, [settings("a")], resources=BOTH)
+        return
+    result = await apply_set(request, [settings("a")], resources=BOTH)
+    assert bench.server.get("configmaps", "a")["data"] == {"size": "9"}
+    assert result.sent == (change != "managers")
+    assert comparisons == ([] if change == "deleted" else ["a"])
+
+
+@pytest.mark.parametrize("what", ["term", "slot", "owner", "labels", "class", "definition"])
+async def test_proof_ends_with_what_it_depends_on(bench: Bench, caches: Any, comparisons: list[str], what: str) -> None:
+    def request_in(right: Any) -> Any:
+        made.term = right
+        return made
+
+    made = await bench.request()
+    by: Any = {"example.com/set": "web"} if what == "labels" else "owner"
+    before = SimpleNamespace(slot=2, token=1) if what == "slot" else SimpleNamespace(token=1)
+    for _ in range(3):
+        await apply_set(request_in(before), [settings("a")], resources=BOTH, by=by)
+        await settle(bench, caches)
+    comparisons.clear()
+    again = SimpleNamespace(slot=2, token=1) if what == "slot" else before
+    await apply_set(request_in(again), [settings("a")], resources=BOTH, by=by)
+    assert comparisons == []
+    child: Any = settings("a")
+    resources = [SETTINGS]
+    match what:
+        case "term":
+            again = SimpleNamespace(token=2)
+        case "slot":
+            again = SimpleNamespace(slot=2, token=2)
+        case "owner":
+            right: Any = again
+            known = bench.proofs.of(made.key, right, made.reference.uid)
+            bench.proofs.note(made.key, right, "successor", known)
+        case "labels":
+            by = {"example.com/set": "web", "example.com/more": "yes"}
+        case "class":
+            child = OrderedDict(child)
+        case "definition":
+            resources = [replace(SETTINGS, verbs=("get", "patch"))]
+    if what == "labels":
+        with pytest.raises(ForeignObject):
+            await apply_set(request_in(again), [child], resources=BOTH, by=by)
+        return
+    result = await apply_set(request_in(again), [child], resources=resources, by=by)
+    assert (result.sent, comparisons) == (0, ["a"])
