@@ -132,6 +132,7 @@ bench-real: $(VENV)/.package $(VENV)/.dev ## Run benchmarks against AIOINFORMER_
 
 bench-controllers: $(VENV)/.package $(VENV)/.dev ## Run the benchmarks of controllers beside controller-runtime (needs go) and kopf
 	@$(BIN)/python benchmarks/controllers.py $(ARGS)
+	@$(BIN)/python benchmarks/unchanged_runs.py $(ARGS)
 	@$(BIN)/python benchmarks/controllers_real.py $(ARGS)
 	@$(BIN)/python benchmarks/report.py
 

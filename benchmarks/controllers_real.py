@@ -11,6 +11,9 @@ starts three times, with four workers (kopf has one for each object):
 3. with the Widget controller. While none ran, each twentieth Widget was changed. Then 200 Widgets are created; and then
    the API server is restarted, and a Widget is changed.
 
+After the restart, each Widget runs once more, and nothing is to be done. A program on aiohttp alone sends the requests
+of the restart, too: what that costs is the server's, the library's and that of decoding (`floor_widgets.py`).
+
 All processes share the cores of the machine, so all times contain the work of the API server and etcd. The API server
 logs the requests of the subject. `--widgets` implies `--dry-run`.
 """
@@ -47,6 +50,8 @@ _CHOSEN = "CONTROLLERS_WIDGETS"
 _OWN, _RUNTIME, _KOPF = "aioinformer", "controller-runtime", "kopf"
 #: With its experimental option that reads of the cache wait for own writes.
 _CONSISTENT = "controller-runtime, own writes"
+#: The requests of a restart, and no framework.
+_FLOOR = "aiohttp alone"
 #: The files of the Widget controllers.
 _PROGRAMS = {
     _OWN: HERE.parent / "examples" / "widgets.py",
@@ -69,6 +74,19 @@ async def measure(url: str, *, subject: str, command: list[str]) -> Figures:
         await cluster.seed(count, changed=True)
         figures |= await _measure_widgets(cluster, [*command, "widgets"], count)
     return figures
+
+
+async def measure_floor(url: str) -> Figures:
+    """Measure the restart of the program on aiohttp alone."""
+    count = int(os.environ[COUNT])
+    async with Cluster(Path(os.environ[FOLDER])) as cluster:
+        await cluster.seed(count)
+        await cluster.seed(count, changed=True)
+        command = [sys.executable, str(HERE / "floor_widgets.py")]
+        cluster.sent()
+        version, begin = await cluster.version(), perf_counter()
+        async with asyncio.timeout(_PATIENCE), ControllerProcess(command, before=0, measured=count) as controller:
+            return await _measure_restart(cluster, controller, count, version, begin)
 
 
 def lines(program: Path) -> int:
@@ -112,21 +130,31 @@ async def _measure_widgets(cluster: Cluster, command: list[str], count: int) -> 
     cluster.sent()
     version, begin = await cluster.version(), perf_counter()
     async with asyncio.timeout(_PATIENCE), ControllerProcess(command, before=0, measured=count) as controller:
-        wait = cluster.wait_until_converged(changed_count(count), version, labelSelector="group=changed")
-        await controller.meanwhile(wait)
-        converged = perf_counter()
-        report = await controller.report()
-        usage = await controller.usage()
-        figures = {
-            "restart_seconds": max(converged, *report.times) - begin,
-            "restart_cpu_seconds": usage.cpu,
-            "rss_mib": usage.rss_kib / 1024,
-        }
-        await asyncio.sleep(_REST)
-        figures |= _counted("restart", cluster.sent())
+        figures = await _measure_restart(cluster, controller, count, version, begin)
+        await controller.expect(0, count)
+        await controller.again()
+        figures["unchanged_us"] = (await controller.report()).cpu / count * 1e6
         figures |= await _measure_new(cluster, controller)
         figures |= await _measure_outage(cluster, controller)
     return figures
+
+
+async def _measure_restart(
+    cluster: Cluster, controller: ControllerProcess, count: int, version: str, begin: float
+) -> Figures:
+    """Measure until all Widgets have run, and those that had changed are converged."""
+    wait = cluster.wait_until_converged(changed_count(count), version, labelSelector="group=changed")
+    await controller.meanwhile(wait)
+    converged = perf_counter()
+    report = await controller.report()
+    usage = await controller.usage()
+    figures = {
+        "restart_seconds": max(converged, *report.times) - begin,
+        "restart_cpu_seconds": usage.cpu,
+        "rss_mib": usage.rss_kib / 1024,
+    }
+    await asyncio.sleep(_REST)
+    return {**figures, **_counted("restart", cluster.sent())}
 
 
 async def _measure_new(cluster: Cluster, controller: ControllerProcess) -> Figures:
@@ -177,8 +205,9 @@ def _counted(phase: str, sent: Counter[Sent]) -> Figures:
 
 
 def own() -> dict[str, Measure]:
-    """Return the measurement of aioinformer."""
-    return {_OWN: partial(measure, subject=_OWN, command=[sys.executable, str(HERE / "own_controllers.py")])}
+    """Return the measurements that need no peer."""
+    command = [sys.executable, str(HERE / "own_controllers.py")]
+    return {_OWN: partial(measure, subject=_OWN, command=command), _FLOOR: measure_floor}
 
 
 def others() -> dict[str, Measure]:

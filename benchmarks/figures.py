@@ -18,6 +18,8 @@ FIGURES = {
     },
     **{f"{share}_ms_{rate}": f"{rate:,}/s: {share}, ms" for rate in (100, 1_000, 4_000) for share in ("p50", "p99")},
     "reconciles_per_second_flood": "as fast as it goes: reconciles/s",
+    "unchanged_us": "nothing to change: CPU of a run, µs",
+    "unchanged_empty_us": "empty: CPU of a run, µs",
     "lines": "lines",
     "rss_mib": "memory, MiB",
     "empty_per_second": "empty: reconciles/s",

@@ -75,6 +75,7 @@ _BESIDE_OTHERS = (
     "controllers_real",
     "lone_events",
     "real_server",
+    "unchanged_runs",
 )
 
 #: Splits the titles of requirements that the summary groups: the members of a group differ only in `part`.

@@ -54,6 +54,7 @@ SECTIONS = (
     ),
     Section("lone_events", (("cpu_us_1000", "µs"), ("cpu_us_4000", "µs")), {"cpu_us_1000": 400, "cpu_us_4000": 400}),
     Section("controllers", (("cpu_us_flood", "µs"), ("cpu_us_1000", "µs")), {"cpu_us_flood": 400, "cpu_us_1000": 500}),
+    Section("unchanged_runs", (("unchanged_us", "µs"),)),
     Section("controllers_real", (("restart_seconds", "s"), ("rss_mib", "MiB")), {"restart_seconds": 20}),
     Section("observed"),
     Section("page_open"),
@@ -83,7 +84,7 @@ SECTIONS = (
 TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("A real API server", (("real_server", ""),)),
     ("TLS, event by event", (("lone_events", ""),)),
-    ("Controllers", (("controllers", ""), ("observed", ""), ("page_open", ""))),
+    ("Controllers", (("controllers", ""), ("unchanged_runs", ""), ("observed", ""), ("page_open", ""))),
     ("Idle informers", (("idle", ""), ("open_together", ""))),
     ("Events as fast as they come", (("beside_others", "CPU"),)),
     ("The event loop", (("loop_blocking", ""), ("heavy_objects", ""))),
