@@ -90,6 +90,7 @@ def stream(
             await response.prepare(request)
             async for chunk in opened:
                 await response.write(chunk)
+                del chunk  # while the stream waits, it would keep what was sent last, such as a part of a large cache
         except ConnectionError:
             pass  # the client has gone
         finally:

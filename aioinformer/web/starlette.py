@@ -151,7 +151,11 @@ class _Sent(StreamingResponse):
 
     async def stream_response(self, send: Any) -> None:
         try:
-            await super().stream_response(send)
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for chunk in self.body_iterator:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                del chunk  # while the stream waits, it would keep what was sent last, such as a part of a large cache
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not self._connection.aborted or task is None:

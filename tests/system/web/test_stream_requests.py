@@ -6,8 +6,9 @@ import asyncio
 import resource
 import socket
 import time
+import tracemalloc
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -235,6 +236,28 @@ async def test_flood_of_one_user_is_refused_and_the_others_go_on(framework: str,
                     if response.status == 200:
                         break
                 await asyncio.sleep(0.05)
+
+
+@each_framework
+async def test_idle_streams_keep_nothing_of_what_they_have_sent(framework: str, api_server: ApiServer) -> None:
+    for number in range(50):
+        api_server.create("pods", pod(f"web-{number}", "default"))
+    tracemalloc.start()
+    try:
+        async with (
+            live(framework, api_server.url, who=EVERYBODY, view=lambda pod: "x" * 20_000) as url,
+            AsyncExitStack() as stack,
+        ):
+            for _ in range(20):
+                reader = await stack.enter_async_context(reading(url))
+                await reader.until("synced")
+                reader.objects.clear()
+            await asyncio.sleep(0.2)
+            made = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/aioinformer/web/frames.py")])
+            # The log has a megabyte of events, and what follows a position once more; the last part has 40 KB.
+            assert sum(each.size for each in made.traces) < 2.4e6
+    finally:
+        tracemalloc.stop()
 
 
 def file_limit() -> int:
