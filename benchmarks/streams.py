@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import os
 import re
@@ -34,6 +33,7 @@ from urllib.request import Request, urlopen
 
 import msgspec
 from aiohttp import web
+from clients import rss_kib
 from harness import Offer, Question, Requirement, run
 from servers import on_core
 from ticker import quantile
@@ -57,7 +57,7 @@ _PATIENCE = 10.0
 _SAMPLED = 20
 #: Each visible change has one of these, and nothing else has; its number and time follow.
 _MARK = b"~"
-_AT = re.compile(rb"~\d+:([0-9.]+)")
+_AT = re.compile(rb'~\d+:([0-9.]+)"')  # whole: a slow client reads parts of events
 _SYNCED = b"event: synced"
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -188,21 +188,15 @@ async def measure(make: Callable[[Informers], Any], visible: int, url: str) -> F
                     figures |= told
                     break
                 await asyncio.sleep(0.5)
-                gc.collect()
                 if step == "one":  # the first client pays for what all share
-                    resident = _resident()
+                    resident = rss_kib()
                 elif step == "open":
-                    figures["kib_per_client"] = (_resident() - resident) / _CLIENTS
+                    figures["kib_per_client"] = (rss_kib() - resident) / _CLIENTS
                 cpu = process_time()
                 began = monotonic()
                 load.stdin.write(b"go\n")
             await load.wait()
     return figures
-
-
-def _resident() -> float:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4.0
 
 
 class Reader:
