@@ -99,6 +99,8 @@ async def apply_all(
     for body in bodies:
         if not (body.get("apiVersion") and body.get("kind")):
             raise UsageError(f"{body.title}: an object to apply needs apiVersion and kind")
+        if not isinstance(body.get("metadata"), dict):
+            raise UsageError(f"{body['kind']}: an object to apply needs metadata with a name")
     first = [body for kind in _FIRST for body in bodies if body["kind"] == kind]
     rest = [body for body in bodies if body["kind"] not in _FIRST]
     rest.sort(key=lambda body: body["kind"] in _LAST)  # stable
@@ -128,7 +130,10 @@ async def apply_all(
 
 
 def _plain(obj: Any) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(encode_unchecked(obj), type=dict[str, Any])
+    try:
+        decoded: dict[str, Any] = msgspec.json.decode(encode_unchecked(obj), type=dict[str, Any])
+    except msgspec.ValidationError:
+        raise UsageError(f"apply_all(): expected a list of objects, and it has {type(obj).__name__}") from None
     return decoded
 
 

@@ -225,7 +225,7 @@ class Client(Accessors):
 
         Raises:
             ApplyFailed: an object was not applied. Its `report` says which, why, and what has become of the others.
-            UsageError: there is no field manager, or an object lacks `apiVersion` or `kind`; nothing was sent.
+            UsageError: there is no field manager, or an object lacks `apiVersion`, `kind` or `metadata`; nothing was sent.
         """
         from aioinformer.client.applying import apply_all
 

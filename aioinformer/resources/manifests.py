@@ -42,7 +42,8 @@ class Manifest(dict[str, Any]):
     @property
     def title(self) -> str:
         """Kind, namespace and name, for people: "Deployment shop/web"."""
-        metadata = self.get("metadata") or {}
+        stated = self.get("metadata")
+        metadata = stated if isinstance(stated, dict) else {}
         key = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
         return f"{self.get('kind')} {key or metadata.get('generateName', '')}"
 

@@ -127,11 +127,11 @@ def lost(original: Mapping[str, Any], result: Mapping[str, Any], schema: Schema)
     kept = tuple(_differences(original, result, schema, (), _Lists()))
     if not kept:
         return ""
-    text = msgspec.json.encode(_Annotation(kept, _digest(msgspec.to_builtins(kept)))).decode()
-    if len(text) > MOST:
+    encoded = msgspec.json.encode(_Annotation(kept, _digest(msgspec.to_builtins(kept))))
+    if len(encoded) > MOST:
         largest = max(kept, key=lambda each: len(msgspec.json.encode(each)))
-        raise ConversionError(f"{largest}: what the other version lacks has {len(text)} bytes, and may have {MOST}")
-    return text
+        raise ConversionError(f"{largest}: what the other version lacks has {len(encoded)} bytes, and may have {MOST}")
+    return encoded.decode()
 
 
 def unreadable(text: str) -> str:

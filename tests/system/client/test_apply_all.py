@@ -106,3 +106,16 @@ async def test_server_that_does_not_answer_is_asked_once(server: ApiServer, clie
         await client.with_options(retry=False).apply_all([config_map("a"), config_map("b")], namespace="default")
     errors = {id(each.error) for each in caught.value.report.failed}
     assert len(errors) == 1
+
+
+@pytest.mark.parametrize("metadata", [None, "shop", []])
+async def test_nothing_is_sent_with_an_object_without_metadata(server: ApiServer, client: Client, metadata: Any) -> None:
+    nameless = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    with pytest.raises(UsageError, match="ConfigMap: an object to apply needs metadata with a name"):
+        await client.apply_all([NAMESPACE, nameless])
+    assert "shop" not in [each["metadata"]["name"] for each in server.list("namespaces")]
+
+
+async def test_one_object_instead_of_a_list_is_refused(client: Client) -> None:
+    with pytest.raises(UsageError, match="expected a list of objects, and it has str"):
+        await client.apply_all(NAMESPACE)

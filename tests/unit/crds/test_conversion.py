@@ -368,6 +368,13 @@ def test_what_is_too_large_to_keep_is_an_error_that_names_the_field() -> None:
         convert(site(NEW, tier="gold", extra={"a": "x" * 70_000}), OLD)
 
 
+def test_size_of_what_is_kept_counts_in_bytes() -> None:
+    kept = convert(site(NEW, tier="gold", extra={"a": "x" * 40_000}), OLD)
+    assert len(kept["metadata"]["annotations"]) == 1
+    with pytest.raises(ConversionError, match=r"spec\.extra: what the other version lacks has 12\d{4} bytes"):
+        convert(site(NEW, tier="gold", extra={"a": "字" * 40_000}), OLD)
+
+
 def test_function_that_fails_is_an_error_that_names_the_field() -> None:
     converter = Converter(sites([Map("spec.port", to=int, back=str), Map("spec.level", to=level_of, back=name_of)]))
     with pytest.raises(ConversionError, match=r"v1alpha1 to example.com/v1: spec\.port: int raised ValueError$"):
