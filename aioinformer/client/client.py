@@ -225,7 +225,8 @@ class Client(Accessors):
 
         Raises:
             ApplyFailed: an object was not applied. Its `report` says which, why, and what has become of the others.
-            UsageError: there is no field manager, or an object lacks `apiVersion`, `kind` or `metadata`; nothing was sent.
+            UsageError: there is no field manager, or an object lacks `apiVersion`, `kind` or `metadata`. Nothing was
+                sent.
         """
         from aioinformer.client.applying import apply_all
 

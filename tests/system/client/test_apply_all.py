@@ -109,7 +109,9 @@ async def test_server_that_does_not_answer_is_asked_once(server: ApiServer, clie
 
 
 @pytest.mark.parametrize("metadata", [None, "shop", []])
-async def test_nothing_is_sent_with_an_object_without_metadata(server: ApiServer, client: Client, metadata: Any) -> None:
+async def test_nothing_is_sent_with_an_object_without_metadata(
+    server: ApiServer, client: Client, metadata: Any
+) -> None:
     nameless = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     with pytest.raises(UsageError, match="ConfigMap: an object to apply needs metadata with a name"):
         await client.apply_all([NAMESPACE, nameless])

@@ -168,6 +168,15 @@ async def test_replicas_take_the_ca_of_the_first(api_server: ApiServer, client: 
 
 
 @pytest.mark.behaviour("C-132")
+async def test_webhooks_of_other_services_keep_their_ca(api_server: ApiServer, client: Client) -> None:
+    others = [{**SERVICE, "name": "other"}, {**SERVICE, "namespace": "other"}]
+    hooks = [webhook(f"w{at}", {"service": each}) for at, each in enumerate([SERVICE, *others])]
+    api_server.patch("validatingwebhookconfigurations", "widgets.shop", {"webhooks": hooks})
+    await Certificates(OURS, client).refresh()
+    assert [bool(bundle) for bundle in bundles(api_server)] == [True, False, False]
+
+
+@pytest.mark.behaviour("C-132")
 async def test_ca_is_renewed_while_serving(api_server: ApiServer, client: Client) -> None:
     time = datetime.now(UTC)
     replicas = [Certificates(OURS, client, lambda: time) for _ in range(2)]

@@ -233,6 +233,21 @@ async def test_decision_is_kept_for_the_whole_user_only(server: Reviewer) -> Non
     assert len(server.reviews) == 4
 
 
+async def test_slow_answer_counts_from_its_question_on(server: Reviewer) -> None:
+    server.delay = 1.5
+    server.rights = {("jane", "list", "pods", "")}
+    who = rbac(server, ttl=4.0)
+    assert await who.allows(JANE, "list", PODS, None)
+    server.rights.clear()
+    await asyncio.sleep(0.6)
+    assert not await who.allows(JANE, "list", PODS, None)
+    assert await who.authenticate(bearer("t-jane"), "10.1.1.1")
+    server.users.clear()
+    await asyncio.sleep(0.6)
+    with pytest.raises(Unauthenticated):
+        await who.authenticate(bearer("t-jane"), "10.1.1.1")
+
+
 async def test_right_that_was_taken_away_has_no_effect_after_half_of_the_ttl(server: Reviewer) -> None:
     who = rbac(server, ttl=4.0)
     server.rights.add(("jane", "list", "pods", ""))

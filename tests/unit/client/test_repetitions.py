@@ -124,6 +124,21 @@ async def test_write_that_may_be_stored_is_not_repeated(call: Call) -> None:
     assert len(transport.requests) == 1
 
 
+@pytest.mark.parametrize("status", [500, 502, 504])
+async def test_write_that_a_gateway_has_passed_on_is_not_repeated(status: int) -> None:
+    transport = Scripted(refusal(status, after=1))
+    with pytest.raises(ApiError) as caught:
+        await create(Client(transport))
+    assert (caught.value.status, len(transport.requests)) == (status, 1)
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+async def test_read_is_repeated_after_the_time_that_a_gateway_names(status: int) -> None:
+    transport = Scripted(refusal(status, after=1))
+    await read(Client(transport))
+    assert len(transport.requests) == 2
+
+
 @each_call
 async def test_refusal_without_retry_after_is_final(call: Call) -> None:
     transport = Scripted(refusal(429, "TooManyRequests", "Cannot evict pod"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.controller import Controller, QueueOptions, Request, Retry, RetryAfter, TerminalError
 from aioinformer.controller.errors import NothingToDo, StaleCache
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, UsageError
@@ -71,6 +72,14 @@ async def test_errors_decide_about_the_retry(
         assert len(seen) == 2
     warnings = [each for each in caplog.records if each.levelno > logging.INFO]
     assert ("retrying in" in "".join(each.getMessage() for each in warnings)) is not quiet
+
+
+async def test_time_that_a_server_names_for_a_key_is_limited() -> None:
+    seen: list[float] = []
+    day = ApiError(503, "ServiceUnavailable", retry_after=86_400.0)
+    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, raising(day, seen), queue=STEADY)):
+        await asyncio.sleep(2 * MAX_RETRY_AFTER)
+    assert [at - seen[0] for at in seen[1:]] == [pytest.approx(MAX_RETRY_AFTER, abs=1)]
 
 
 def attempts_in(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:

@@ -375,6 +375,33 @@ def test_size_of_what_is_kept_counts_in_bytes() -> None:
         convert(site(NEW, tier="gold", extra={"a": "字" * 40_000}), OLD)
 
 
+class Options(msgspec.Struct):
+    options: dict[str, Any] = {}
+
+
+class Configured(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: Options
+
+
+class Empty(msgspec.Struct):
+    pass
+
+
+class Plain(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: Empty
+
+
+def test_value_that_one_object_keeps_is_no_default_of_others() -> None:
+    steps = [Default("spec.options", {"a": {}})]
+    plain = custom_resource(Plain, "example.com", "v1alpha1", kind="Site", storage=False, conversion=steps)
+    converter = Converter(custom_resource(Configured, "example.com", "v1", kind="Site", others=[plain]))
+    set_by_user = site(NEW, options={"a": {"x": 1}})
+    assert converter.convert(converter.convert(set_by_user, OLD), NEW) == set_by_user
+    assert converter.convert(site(OLD), NEW)["spec"] == {"options": {"a": {}}}
+
+
 def test_function_that_fails_is_an_error_that_names_the_field() -> None:
     converter = Converter(sites([Map("spec.port", to=int, back=str), Map("spec.level", to=level_of, back=name_of)]))
     with pytest.raises(ConversionError, match=r"v1alpha1 to example.com/v1: spec\.port: int raised ValueError$"):

@@ -173,6 +173,39 @@ async def test_cache_keeps_the_old_selection_until_the_new_list() -> None:
         assert names(informer) == ["b", "c"]
 
 
+async def test_batch_of_the_former_selection_does_not_end_the_wait() -> None:
+    for turns in range(12):
+        first, second = selections()
+        second.refuse(500, "InternalError")
+        async with ReselectingInformer(first) as informer:
+            await informer.wait_for_sync()
+            await settled()
+            first.put("x")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            selecting = asyncio.create_task(informer.select(second))
+            first.put("y")
+            await settled()
+            assert not selecting.done(), f"after {turns} turns"
+            await selecting
+            assert names(informer) == ["b", "c"]
+
+
+async def test_former_selection_does_not_show_what_is_absent() -> None:
+    first, second = selections()
+    second.refuse(500, "InternalError")
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.create_task(informer.select(second))
+        await settled()
+        absent = asyncio.create_task(informer.wait_for("default/c", lambda pod: pod is None, timeout=60))
+        await settled()
+        assert not absent.done()
+        await selecting
+        second.delete("c")
+        assert await absent is None
+
+
 async def test_last_of_several_selections_wins() -> None:
     first, second = selections()
     async with ReselectingInformer(first) as informer:

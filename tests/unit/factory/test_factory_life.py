@@ -8,11 +8,14 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from aioinformer import RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.errors import InformerStopped, OptionError
+from aioinformer.factory.pool import InformerPool
+from aioinformer.prometheus import PrometheusMetrics
 from tests.support.cluster import Cluster, built_in
-from tests.support.collection import Collection
+from tests.support.collection import PODS, Collection
 from tests.support.recorder import Recorder
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
@@ -358,3 +361,20 @@ async def test_base_exception_of_a_handler_is_a_crash(errors: Callable[[], list[
 def test_unknown_policy_is_refused() -> None:
     with pytest.raises(OptionError, match="on_crash='ignore' does not exist; choose 'raise' or 'log'"):
         SharedInformerFactory(Cluster(), on_crash="ignore")  # type: ignore[arg-type]
+
+
+async def test_informer_that_follows_a_released_one_has_its_metrics() -> None:
+    registry = CollectorRegistry()
+    pool = InformerPool(Cluster(Collection("a")), name="pool", metrics=PrometheusMetrics(registry))
+    labels = {"name": "pool", "group": "", "version": "v1", "resource": "pods"}
+    healthy = []
+    for _ in range(2):
+        informer = pool.acquire(PODS, {})
+        pool.start()
+        await informer.wait_for_sync()
+        await settled()
+        healthy.append(registry.get_sample_value("informer_healthy", labels))
+        await pool.release(informer)
+        healthy.append(registry.get_sample_value("informer_healthy", labels))
+    await pool.stop()
+    assert healthy == [1, None, 1, None]

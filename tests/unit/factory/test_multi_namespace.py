@@ -240,6 +240,13 @@ async def test_failing_lister_watcher_changes_nothing(server: Namespaces) -> Non
         assert keys(informer) == ["one/a", "two/b"]
 
 
+async def test_least_version_of_namespaces_is_that_of_numbers(server: Namespaces) -> None:
+    server.having(one="a b c d e f g h i", two="j")
+    async with server.running("one", "two") as informer:
+        assert (server["one"].version, server["two"].version) == (9, 10)
+        assert informer.last_sync_resource_version == "9"
+
+
 async def test_cache_version_is_the_least_of_all_namespaces(server: Namespaces) -> None:
     server.having(one="a", two="b")
     async with server.running("one", "two") as informer:

@@ -354,6 +354,20 @@ async def test_failure_is_reported_and_backed_off(kind: type[Exception]) -> None
         assert str(informer.state) == "watching"
 
 
+async def test_state_is_healthy_again_when_the_cache_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[bool, bool]] = []
+    async with informer_of("a") as (pods, informer, _):
+        store = informer.get_indexer()
+        informer.add_state_handler(lambda state: seen.append((state.healthy, "default/b" in store)))
+        plant(monkeypatch, ThreadSafeStore, "put", 1, MemoryError)
+        pods.put("b")
+        await settled()
+        pods.put("c")
+        await informer.wait_for("default/c", timeout=60)
+        await settled()
+    assert seen[:-1] == [(False, False), (True, True)]
+
+
 @pytest.mark.conformance("CTL-02")
 async def test_bug_that_stays_is_shown_and_logged_sparingly(caplog: pytest.LogCaptureFixture) -> None:
     shown = 0

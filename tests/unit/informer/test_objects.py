@@ -304,3 +304,22 @@ async def test_earlier_objects_are_packed_with_the_dictionary() -> None:
             await settled()
         assert {type(record) for record in cells.items()} == {PackedRecord}
         assert informer.lister().namespaced("default").get("pod-7").spec.node_name == "node-1"
+
+
+async def test_object_that_changes_while_others_are_packed_keeps_its_change() -> None:
+    pods = some_pods(SAMPLES + 50)
+    async with informer_of(pods, storage="compressed") as (_, informer, _):
+        cells = informer.get_indexer().store
+        await informer.wait_for("default/pod-0", lambda pod: pod is not None)
+        for _ in range(100_000):
+            if isinstance(cells.item("default/pod-0"), PackedRecord):
+                break
+            await asyncio.sleep(0)
+        last = f"pod-{SAMPLES - 1}"  # packed last: all after it arrived with the dictionary
+        pods.put(last, spec={"nodeName": "another"})
+        for _ in range(100_000):
+            if all(isinstance(record, PackedRecord) for record in cells.items()):
+                break
+            await asyncio.sleep(0)
+        await settled()
+        assert informer.lister().get(f"default/{last}").spec.node_name == "another"

@@ -134,6 +134,18 @@ async def test_earlier_version_is_served_and_its_key_reported() -> None:
         assert (lister.get("default/a").spec.size, lister.undecodable()) == (2, [])
 
 
+async def test_lister_of_a_namespace_names_its_own_objects_only() -> None:
+    pods = Collection()
+    for namespace in ("shop", "shop-2"):
+        pods.put("a", namespace, spec=BAD)
+    async with SharedIndexInformer(pods, decoder=Pod) as informer:
+        await settled()
+        lister = informer.lister()
+        assert lister.undecodable() == ["shop-2/a", "shop/a"]
+        assert lister.namespaced("shop").undecodable() == ["shop/a"]
+        assert lister.namespaced("sho").undecodable() == []
+
+
 async def test_deleted_object_is_not_found_at_once(queue: QueueName) -> None:
     pods = pods_of(a=BAD, b=BAD)
     async with SharedIndexInformer(pods, decoder=Pod, options=RunOptions(queue=queue)) as informer:

@@ -281,6 +281,22 @@ async def consuming(queue: FIFO[Any, Any]) -> AsyncIterator[Consumer]:
     await asyncio.wait({task})
 
 
+async def test_no_version_is_reached_after_a_lost_item_until_the_next_list(queue: FIFO[Any, Any]) -> None:
+    await queue.replace([obj("a")], "1")
+    versions = [await process_batch(queue, ignore)]
+    queue.mark_incomplete(initial=False)
+    versions.append(queue.version)
+    await queue.apply([], "2")
+    versions.append(await process_batch(queue, ignore))
+    await queue.apply(added("a"), "3")
+    versions.append(await process_batch(queue, ignore))
+    await queue.replace([obj("a")], "4")
+    versions.append(await process_batch(queue, ignore))
+    await queue.apply([], "5")
+    versions.append(await process_batch(queue, ignore))
+    assert versions == ["1", "", "", "", "4", "5"]
+
+
 async def test_change_is_processed_in_the_step_that_enqueues_it(queue: FIFO[Any, Any]) -> None:
     async with consuming(queue) as consumer:
         applying = queue.apply(added("a"), "7")

@@ -114,6 +114,39 @@ def phase(pod: Any) -> str | None:
     return pod.status.phase if pod.status is not None else None
 
 
+async def test_readers_at_one_position_get_their_own_selections() -> None:
+    pods = Collection()
+    pods.put("x", "a")
+    pods.put("y", "b", metadata={"labels": {"app": "web"}})
+    async with (
+        SharedIndexInformer(pods) as informer,
+        informer.changes(namespace="a") as first,
+        informer.changes(namespace="b") as second,
+        informer.changes(selector="app=web") as third,
+    ):
+        assert await take(first, 2) == ["put a/x 1", "synced"]
+        assert await take(second, 2) == await take(third, 2) == ["put b/y 2", "synced"]
+        pods.put("x", "a")
+        pods.delete("y", "b")
+        assert await take(first, 1) == ["put a/x 3"]
+        assert await take(second, 1) == await take(third, 1) == ["delete b/y"]
+
+
+async def test_object_that_came_in_a_part_and_went_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_BATCH", 1)
+    pods = Collection()
+    async with SharedIndexInformer(pods) as informer, informer.changes() as slow, informer.changes() as quick:
+        assert await take(slow, 1) == await take(quick, 1) == ["synced"]
+        pods.put("a")
+        pods.put("b")
+        await settled()
+        assert await take(slow, 1) == ["put a 1"]
+        assert await take(quick, 2) == ["put a 1", "put b 2"]
+        pods.delete("a")
+        assert await take(quick, 1) == ["delete a"]
+        assert await take(slow, 2) == ["put b 2", "delete a"]
+
+
 async def test_equal_view_is_no_change_and_none_leaves_an_object_out() -> None:
     pods = Collection("without")
     pods.put("a", status={"phase": "Running"})

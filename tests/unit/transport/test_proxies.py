@@ -85,11 +85,15 @@ def used(url: str, **environment: str) -> str | None:
     return None if proxy is None else str(proxy.url)
 
 
-@pytest.mark.parametrize("no_proxy", EXCLUDED)
-def test_no_proxy_follows_the_rules_of_go(no_proxy: str) -> None:
-    proxies = {"HTTP_PROXY": "http://proxy:1", "HTTPS_PROXY": "http://proxy:1", "NO_PROXY": no_proxy}
-    direct = tuple(number for number, server in enumerate(SERVERS) if used(server, **proxies) is None)
-    assert direct == EXCLUDED[no_proxy]
+def test_no_proxy_follows_the_rules_of_go() -> None:
+    proxies = {"HTTP_PROXY": "http://proxy:1", "HTTPS_PROXY": "http://proxy:1"}
+    direct = {
+        no_proxy: tuple(
+            number for number, server in enumerate(SERVERS) if used(server, **proxies, NO_PROXY=no_proxy) is None
+        )
+        for no_proxy in EXCLUDED
+    }
+    assert direct == EXCLUDED
 
 
 @pytest.mark.parametrize(

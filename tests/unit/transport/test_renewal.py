@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import web
 
 from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
@@ -50,6 +51,16 @@ async def test_credential_is_renewed_before_it_expires(clock: Clock) -> None:
     source = Source(clock)
     await source.current()
     clock.time += 545
+    assert (await source.current()).authorization == "Bearer token-2"
+
+
+async def test_short_credential_is_renewed_in_the_last_quarter_of_its_life(clock: Clock) -> None:
+    source = Source(clock)
+    source.life = 40.0
+    await source.current()
+    clock.time += 29
+    assert (await source.current()).authorization == "Bearer token-1"
+    clock.time += 2
     assert (await source.current()).authorization == "Bearer token-2"
 
 
@@ -184,6 +195,27 @@ async def test_repeated_renewal_failure_is_logged_once(
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "401 Unauthorized, and the credentials cannot be renewed: the source is broken"
     ]
+
+
+async def test_refused_response_is_closed_before_the_renewed_request(clock: Clock, server: Server) -> None:
+    closed = asyncio.Event()
+
+    async def refuse_without_end(request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers["Authorization"] == "Bearer token-2":
+            return web.Response(text="granted")
+        response = web.StreamResponse(status=401)
+        await response.prepare(request)
+        await response.write(b"{")
+        try:
+            await asyncio.sleep(60)  # cancelled when the client closes the connection
+        finally:
+            closed.set()
+        return response
+
+    server.answer = refuse_without_end
+    async with asyncio.timeout(20), HttpTransport(server.url, credentials=Source(clock)) as transport:
+        assert await fetch(transport) == b"granted"
+        await closed.wait()
 
 
 async def test_refused_request_is_sent_again_after_renewal(clock: Clock, server: Server) -> None:
