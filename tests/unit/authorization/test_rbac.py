@@ -241,7 +241,7 @@ async def test_slow_answer_counts_from_its_question_on(server: Reviewer) -> None
     server.rights.clear()
     await asyncio.sleep(0.6)
     assert not await who.allows(JANE, "list", PODS, None)
-    assert await who.authenticate(bearer("t-jane"), "10.1.1.1")
+    assert (await who.authenticate(bearer("t-jane"), "10.1.1.1")).name == "jane"
     server.users.clear()
     await asyncio.sleep(0.6)
     with pytest.raises(Unauthenticated):

@@ -47,6 +47,11 @@ def test_group_of_kubernetes_needs_an_approval() -> None:
     assert custom_resource(Website, "web.k8s.io", "v1", annotations=approved).crd()["metadata"]["annotations"]
 
 
+def test_group_whose_name_ends_like_one_of_kubernetes_needs_no_approval() -> None:
+    for group in ("myk8s.io", "notkubernetes.io"):
+        assert custom_resource(Website, group, "v1").group == group
+
+
 def test_labels_are_texts() -> None:
     with pytest.raises(OptionError, match="labels: expected texts, not 'tier': 1"):
         declared(labels={"tier": 1})

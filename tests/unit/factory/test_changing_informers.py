@@ -206,6 +206,24 @@ async def test_former_selection_does_not_show_what_is_absent() -> None:
         assert await absent is None
 
 
+async def test_version_of_the_former_selection_does_not_show_a_write() -> None:
+    first, second = selections()
+    first.version = 20
+    first.put("x")
+    second.refuse(500, "InternalError")
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.create_task(informer.select(second))
+        await settled()
+        shown = asyncio.create_task(informer.wait_for(second.objects["default/c"], timeout=60))
+        await settled()
+        assert not shown.done()
+        await selecting
+        pod = await shown
+        assert pod is not None
+        assert pod.metadata.name == "c"
+
+
 async def test_last_of_several_selections_wins() -> None:
     first, second = selections()
     async with ReselectingInformer(first) as informer:

@@ -261,6 +261,20 @@ async def test_cache_version_is_the_least_of_all_namespaces(server: Namespaces) 
         assert informer.last_sync_resource_version == "3"
 
 
+async def test_write_at_version_10_is_not_shown_by_version_9(server: Namespaces) -> None:
+    server.having(one="a b c d e f g h i")
+    async with server.running("one") as informer:
+        assert informer.last_sync_resource_version == "9"
+        metadata = {"name": "j", "namespace": "one", "uid": "uid-10", "resourceVersion": "10"}
+        shown = asyncio.create_task(informer.wait_for({"metadata": metadata}))
+        await settled()
+        assert not shown.done()
+        server.put("j", "one")
+        pod = await shown
+        assert pod is not None
+        assert pod.metadata.name == "j"
+
+
 async def test_resync_delivers_every_namespace_once(server: Namespaces) -> None:
     server.having(one="a", two="b")
     async with server.running("one", "two", resync_period=30):

@@ -38,6 +38,18 @@ def test_missing_lease_is_created_with_the_given_labels() -> None:
     assert request.lease["metadata"] == {"name": "it", "labels": {"b": "2"}}
 
 
+def test_versions_of_events_are_compared_as_numbers() -> None:
+    scripted = ScriptedMachine()
+    held = lease("other", 3)
+    held["metadata"]["resourceVersion"] = "9"
+    scripted.attempt(held)
+    free = lease("", 3)
+    free["metadata"]["resourceVersion"] = "10"
+    assert scripted.machine.observe_event(free, scripted.now, deleted=False)
+    assert not scripted.machine.observe_event(held, scripted.now, deleted=False)
+    assert scripted.machine.record.holder_identity == ""
+
+
 @pytest.mark.conformance("LE-05")
 @pytest.mark.parametrize("held", [lease(""), {**lease(), "spec": {}}, {**lease(), "spec": None}, lease("", 4)])
 def test_lease_without_holder_is_acquired(held: dict[str, Any]) -> None:

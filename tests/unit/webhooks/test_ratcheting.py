@@ -130,6 +130,18 @@ async def test_status_may_change_where_it_is_a_subresource(new: Any, old: Any, r
     assert (await answered(obj(status=new), obj(status=old), status_apart=True))[0] == result
 
 
+class Metadatas(msgspec.Struct, frozen=True):
+    metadata: Meta = Meta()
+    metadatas: Small = 1
+
+
+@pytest.mark.behaviour("C-131")
+async def test_field_whose_name_begins_like_metadata_is_no_part_of_it() -> None:
+    old = {**obj(5), "metadatas": 50}
+    new = {**obj(5, metadata={"labels": {"team": "a"}}), "metadatas": 50}
+    assert (await answered(new, old, Metadatas))[0] == "passed"
+
+
 @pytest.mark.behaviour("C-131")
 async def test_unknown_place_of_a_mistake_may_be_the_metadata() -> None:
     assert (await answered(obj(metadata={"annotations": {"a": "b"}}), obj(), Whole))[0] == ""

@@ -160,6 +160,18 @@ async def test_unknown_outcome_is_settled_by_a_live_read(server: Server, verb: s
 
 
 @pytest.mark.behaviour("C-40")
+async def test_write_that_a_gateway_has_passed_on_is_settled_by_a_live_read(server: Server) -> None:
+    async with running(server) as writes:
+        for fault in ("502", "504"):
+            server.fault = lambda request, fault=fault: fault  # type: ignore[misc]
+            with pytest.raises(ApiError, match=fault):
+                await maps_of(writes.client(KEY)).create(config_map(f"b{fault}"))
+            assert writes.pending(KEY)
+            await settling(writes)
+            assert dict(server.reads[-1].query)["fieldSelector"] == f"metadata.name=b{fault}"
+
+
+@pytest.mark.behaviour("C-40")
 async def test_refused_write_needs_no_read(server: Server) -> None:
     async with running(server) as writes:
         maps = maps_of(writes.client(KEY))
