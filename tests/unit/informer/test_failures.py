@@ -331,19 +331,24 @@ def test_update_is_made_with_its_notification_or_not_at_all() -> None:
         assert delivered == changed, f"allocation {allocation}"
 
 
-@pytest.mark.parametrize("kind", PLANTED)
-async def test_failure_is_reported_and_backed_off(kind: type[Exception]) -> None:
-    errors: list[Exception] = []
+def raising_once(kind: type[Exception]) -> Callable[[], None]:
+    """Return a function that raises such an exception when it is called for the first time."""
     planted = [kind]
 
     def check() -> None:
         if planted:
             raise planted.pop()
 
+    return check
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+async def test_failure_is_reported_and_backed_off(kind: type[Exception]) -> None:
+    errors: list[Exception] = []
     put = Seam(ThreadSafeStore.__module__, "ThreadSafeStore.put")
     async with informer_of("a", watch_error_handler=errors.append) as (pods, informer, _):
         before = len(pods.requests)
-        with put.checked(check):
+        with put.checked(raising_once(kind)):
             pods.put("b")
             await settled()
             assert str(informer.state) == f"backing_off: what was received could not be processed: {kind.__name__}"
@@ -354,16 +359,17 @@ async def test_failure_is_reported_and_backed_off(kind: type[Exception]) -> None
         assert str(informer.state) == "watching"
 
 
-async def test_state_is_healthy_again_when_the_cache_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_state_is_healthy_again_when_the_cache_is_complete() -> None:
     seen: list[tuple[bool, bool]] = []
+    put = Seam(ThreadSafeStore.__module__, "ThreadSafeStore.put")
     async with informer_of("a") as (pods, informer, _):
         store = informer.get_indexer()
         informer.add_state_handler(lambda state: seen.append((state.healthy, "default/b" in store)))
-        plant(monkeypatch, ThreadSafeStore, "put", 1, MemoryError)
-        pods.put("b")
-        await settled()
-        pods.put("c")
-        await informer.wait_for("default/c", timeout=60)
+        with put.checked(raising_once(MemoryError)):
+            pods.put("b")
+            await settled()
+            pods.put("c")
+            await informer.wait_for("default/c", timeout=60)
         await settled()
     assert seen[:-1] == [(False, False), (True, True)]
 
