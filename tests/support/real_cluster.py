@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import subprocess
 from dataclasses import dataclass
@@ -111,6 +112,16 @@ class Operator:
         status, answer = await self.request("GET", CONFIGMAPS)
         assert status == 200, answer
         return {f"{each['namespace']}/{each['name']}": version_of(each) for each in map(_metadata, answer["items"])}
+
+    async def features(self) -> dict[str, bool]:
+        """Return which features this version of the API server has, and whether each one is enabled."""
+        async with self._session.get(f"{self._server}/metrics") as response:
+            assert response.status == 200
+            return {
+                found[1]: line.endswith(" 1")
+                for line in (await response.text()).splitlines()
+                if (found := re.match(r'kubernetes_feature_enabled\{name="(\w+)"', line)) is not None
+            }
 
     async def act(self, action: str, *flags: str) -> None:
         """Run an action such as "kill-apiserver", "start-apiserver" or "compact"."""

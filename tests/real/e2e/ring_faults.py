@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 RING = "widgets"
+GATE = "ShardedListAndWatch"
 _PATCH = {"Content-Type": "application/merge-patch+json"}
 #: The most changes under way at a time.
 _AT_ONCE = 32
@@ -47,7 +48,8 @@ class Scale:
         rate: changes a second while the faults happen.
         times: lease duration, renew deadline and retry period.
         rolled: how many replicas are replaced one after the other.
-        shards: whether the server selects by shards. It is restarted with the contrary, and then with this again.
+        shards: whether the server selects by shards, if its version can. Then it is restarted with the contrary, and
+            with this again.
         patience: the most seconds until a fault is over.
         bug: the name of a planted bug in one of the replicas; "" for none.
     """
@@ -64,10 +66,10 @@ class Scale:
 
     def options(self, folder: Path) -> tuple[str, ...]:
         """Return the flags of the API server, which logs all writes to this folder."""
-        return *audited(folder), self.gate(self.shards)
+        return audited(folder) if self.shards else (*audited(folder), self.gate(False))
 
     def gate(self, shards: bool) -> str:
-        return f"--feature-gates=ShardedListAndWatch={str(shards).lower()}"
+        return f"--feature-gates={GATE}={str(shards).lower()}"
 
 
 class Network:
@@ -316,7 +318,8 @@ async def run_faults(cluster: RealCluster, operator: Operator, scale: Scale, fol
             async with window("ring object deleted"):
                 status, _ = await operator.request("DELETE", f"{ring.path}/{RING}-ring")
                 assert status == 200
-            for shards in (not scale.shards, scale.shards):
+            is_known = GATE in await operator.features()
+            for shards in (not scale.shards, scale.shards) if is_known else ():
                 state = "on" if shards else "off"
                 async with window(f"API server restarted, gate {state}"):
                     await operator.act("restart-apiserver", scale.gate(shards))

@@ -331,8 +331,17 @@ async def test_fields_of_the_api_are_checked_as_the_api_does(
 ) -> None:
     await served_crons(operator)
     status, answer = await operator.request("POST", f"{CRONS.path('default')}?dryRun=All", body)
+    if field.endswith(".containerPort") and not await knows_formats_of_numbers(operator):
+        assert status == 201
+        return
     assert status == 422
     assert field in answer["message"]
+
+
+async def knows_formats_of_numbers(operator: Operator) -> bool:
+    """Return whether the server checks `int32` and `int64` of custom resources, as 1.36 and later versions do."""
+    _, version = await operator.request("GET", "/version")
+    return int(version["minor"]) >= 36
 
 
 async def test_quantities_and_ports_may_be_numbers(operator: Operator, cluster: RealCluster) -> None:

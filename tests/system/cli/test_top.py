@@ -138,9 +138,9 @@ class Terminal:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self.main, self._read)
 
-    async def start(self, *arguments: object) -> asyncio.subprocess.Process:
+    async def start(self, *arguments: object, module: str = "aioinformer") -> asyncio.subprocess.Process:
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
-        command = map(str, (sys.executable, "-m", "aioinformer", *arguments))
+        command = map(str, (sys.executable, "-m", module, *arguments))
         place = self.terminal
         process = await asyncio.create_subprocess_exec(
             *command, stdin=place, stdout=place, stderr=place, env=environment
@@ -186,6 +186,18 @@ async def test_top_follows_a_key_and_quits_clean_on_a_terminal(address: str, ter
         terminal.press(b"\r")
         await terminal.seen("default/api of maps[\\s\\S]*state: [\\s\\S]*parked")
         terminal.press(b"q")
+        assert await asyncio.wait_for(process.wait(), 200) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+async def test_top_shows_the_page_where_terminals_have_no_modes(address: str, terminal: Terminal) -> None:
+    as_windows = ("--as-windows", "command", "top", "--attach", address, "--interval", 1)
+    process = await terminal.start(*as_windows, module="tests.system.platforms.program")
+    try:
+        await terminal.seen("2 keys are parked")
+        terminal.press(b"\n")  # Ctrl-C
         assert await asyncio.wait_for(process.wait(), 200) == 0
     finally:
         if process.returncode is None:
