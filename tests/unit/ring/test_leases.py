@@ -175,6 +175,18 @@ def test_only_leases_of_members_are_deleted() -> None:
     assert not is_deleted("ring-b-2", "b", "ring-b_1")
 
 
+def test_late_answer_about_a_former_lease_changes_nothing() -> None:
+    member = observer()
+    late = member.lease_request()
+    gone = ApiError(404, "NotFound")
+    gone.details = {"name": "ring-a"}
+    member.lease_answered(late, gone, 101.0)
+    member.lease_answered(member.lease_request(), lease("ring-a", "c", holder="ring-a_1"), 102.0)
+    following = member.lease_request()
+    member.lease_answered(late, lease("ring-a", "a", holder="ring-a_1"), 110.0)
+    assert member.lease_request() == following
+
+
 def test_lease_that_is_there_is_read_and_not_adopted() -> None:
     member = Member("ring-a", "ring-a_1", LeaderElectionOptions(), Ring((Slot(),) * 4))
     conflict = ApiError(409, "AlreadyExists")

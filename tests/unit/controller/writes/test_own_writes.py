@@ -90,6 +90,20 @@ async def test_late_answer_of_an_earlier_write_is_ignored(server: Server, verb: 
         assert cached == ([] if verb == "delete" else ["2"])
 
 
+async def test_write_during_the_wait_for_an_earlier_one_is_awaited(server: Server) -> None:
+    async with running(server, informer := server.informer()) as writes:
+        maps = maps_of(writes.client(KEY))
+        delays = iter((1.0, 3.0))
+        server.delay = lambda: next(delays)
+        await maps.patch("a", {"data": {"n": "1"}})
+        first = asyncio.create_task(writes.settle(KEY))
+        await settled()
+        await maps.patch("a", {"data": {"n": "2"}})
+        await first
+        await settling(writes)
+        assert [obj.data["n"] for obj in informer.lister().list()] == ["2"]
+
+
 @pytest.mark.behaviour("C-39")
 async def test_stale_cache_is_reported_after_five_seconds(server: Server) -> None:
     server.delay = lambda: 7.0
