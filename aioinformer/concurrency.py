@@ -388,6 +388,10 @@ class Root(Coroutine[Any, Any, Any]):
         # `cr_frame` and the like, which a task shows and anyio reads.
         return getattr(self.shown or self._coroutine, name)
 
+    def wrap(self, wrapper: Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]) -> None:
+        """Replace the coroutine by one that `wrapper` makes of it. Use it before the first step."""
+        self._coroutine = wrapper(self._coroutine)
+
     def __await__(self) -> Generator[Any, Any, Any]:
         return cast("Generator[Any, Any, Any]", self)
 
@@ -438,12 +442,17 @@ class TaskGroup(asyncio.TaskGroup):
 
 
 def _not_eager(coroutine: Any) -> Any:
-    delayed = _delayed(coroutine._coroutine if isinstance(coroutine, Root) else coroutine)
-    delayed.send(None)  # up to its first wait, so that a cancellation is raised in it and it can close the coroutine
     if not isinstance(coroutine, Root):
-        return delayed
-    coroutine._coroutine = delayed  # a Root must be the coroutine of its task
+        return _begun(coroutine)
+    coroutine.wrap(_begun)  # a Root must be the coroutine of its task
     return coroutine
+
+
+def _begun(coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+    """Return a coroutine that awaits another one after its first wait, at which it is."""
+    delayed = _delayed(coroutine)
+    delayed.send(None)  # up to its first wait, so that a cancellation is raised in it and it can close the coroutine
+    return delayed
 
 
 async def _delayed(coroutine: Coroutine[Any, Any, T]) -> T:

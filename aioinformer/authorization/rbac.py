@@ -22,7 +22,7 @@ from aioinformer.transport.auth.secret import PrivateDict, Secret
 
 _log = get_logger("aioinformer.authorization")
 
-#: Returns the user who sends a request, from its headers and the address of the peer; None for nobody.
+#: Returns the user who sends a request, from its headers and the address of the peer; None for no user.
 Authenticate: TypeAlias = Callable[[Mapping[str, str], str | None], User | Awaitable[User | None] | None]
 
 #: How many users of tokens, and how many decisions are kept: about 1 KB each.
@@ -93,7 +93,7 @@ class Rbac:
         groups_header: a header in which the proxy names the user's groups; "" for none.
         from_peers: the addresses or networks of the proxies, "10.0.0.7" or "10.0.0.0/24".
         authenticate: your function: gets the headers, as `Who.authenticate` does, and the address of the peer; returns
-            a `User`, None for nobody, or an awaitable of these. A bearer token has no other meaning than you give it.
+            a `User`, None for no user, or an awaitable of these. A bearer token has no other meaning than you give it.
         ttl: seconds within which a right that was taken away has no effect any more.
         reviews_per_second: sent to the API server at most; at most half of them are about tokens.
 

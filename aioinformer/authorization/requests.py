@@ -1,7 +1,7 @@
 """What the headers of a request prove: a bearer token, a user whom a proxy names, or that a page of this site sent it.
 
-A browser adds cookies, passwords and client certificates to requests of any page, also to those of other sites. Nobody
-but a program adds a bearer token. So a request without one must come from a page of the same origin, or from a program.
+A browser adds cookies, passwords and client certificates to requests of any page, also to those of other sites. Only
+a program adds a bearer token. So a request without one must come from a page of the same origin, or from a program.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Reviews(Generic[K, A]):
         finally:
             question.waiting -= 1
             if not question.waiting:
-                # Nobody waits any more; the next one who asks must not get the cancellation.
+                # No caller waits any more. The next caller must not get the cancellation.
                 if self._asked.get(key) is question:
                     del self._asked[key]
                 question.task.cancel()

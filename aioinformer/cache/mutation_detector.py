@@ -68,6 +68,9 @@ class MutationDetector:
         period: between comparisons, in seconds.
         retain: in seconds.
         clock: returns monotonic seconds.
+
+    Raises:
+        UsageError: the period is not positive.
     """
 
     def __init__(
@@ -141,15 +144,14 @@ def _is_shared(item: Any, obj: Any) -> bool:
 def _differences(before: Any, now: Any, path: str = "") -> list[str]:
     now = thaw(now)
     if isinstance(before, dict) and isinstance(now, dict):
-        return [
-            difference
-            for name in [*before, *(name for name in now if name not in before)]
-            for difference in (
-                _differences(before[name], now[name], f"{path}.{name}" if path else str(name))
-                if name in before and name in now
-                else [f"{path}.{name}" if path else str(name)]
-            )
-        ]
+        found = []
+        for name in [*before, *(name for name in now if name not in before)]:
+            below = f"{path}.{name}" if path else str(name)
+            if name in before and name in now:
+                found += _differences(before[name], now[name], below)
+            else:
+                found.append(below)
+        return found
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         return [
             difference

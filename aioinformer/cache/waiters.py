@@ -213,7 +213,15 @@ class Deadlines:
 
     @asynccontextmanager
     async def limit(self, seconds: float | None, describe: Callable[[], str]) -> AsyncIterator[None]:
-        """Limit the time of a wait; raise `TimeoutError` with this description after it. None is no limit."""
+        """Limit the time of a wait.
+
+        Args:
+            seconds: None for no limit.
+            describe: returns what the error says.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
         deadline = asyncio.timeout(None)
         try:
             async with deadline:
@@ -290,7 +298,11 @@ def write_of(written: Any, key_of_uid: Callable[[str], str]) -> Write:
 
 
 def check_resource(written: Any, resource: Resource[Any]) -> None:
-    """Raise `UsageError` if an object, or the Status of its deletion, says that it is of another resource."""
+    """Check that an object, or the Status of its deletion, is of a resource, as far as it says so.
+
+    Raises:
+        UsageError: it is of another resource.
+    """
     get = written.get if isinstance(written, Mapping) else partial(getattr, written)
     own = getattr(written, "_resource", None)
     details = get("details", None)

@@ -30,6 +30,9 @@ def evaluator(node: Node, functions: Functions) -> Evaluator:
     Args:
         node: a checked expression.
         functions: the functions that it calls.
+
+    Raises:
+        TypeError: the expression contains a node of another kind.
     """
     match node:
         case Literal():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from aioinformer.client.client import Client
-    from aioinformer.client.requests import WriteOptions
+    from aioinformer.client.requests import Settings, WriteOptions
 
 Change: TypeAlias = Literal["created", "changed", "unchanged", "failed"]
 
@@ -90,10 +90,21 @@ class ApplyFailed(AioinformerError):
 
 
 async def apply_all(
-    client: Client, objects: Iterable[Any], namespace: str, wait: float, *, force: bool, **options: Unpack[WriteOptions]
+    client: Client,
+    settings: Settings,
+    objects: Iterable[Any],
+    namespace: str,
+    wait: float,
+    *,
+    force: bool,
+    **options: Unpack[WriteOptions],
 ) -> ApplyReport:
-    """See `Client.apply_all`."""
-    settings = client._settings.changed(options, "apply_all()")
+    """See `Client.apply_all`; `settings` are those of the client with the options.
+
+    Raises:
+        ApplyFailed: an object was not applied.
+        UsageError: there is no field manager, or an object lacks `apiVersion` or `kind`; nothing was sent.
+    """
     settings.manager("apply_all()")
     bodies = [each if isinstance(each, Manifest) else Manifest(_plain(each), "") for each in objects]
     for body in bodies:

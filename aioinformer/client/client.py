@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 import msgspec
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_resource
 from aioinformer.client import bodies
 from aioinformer.client.accessors import Accessors
 from aioinformer.client.bodies import RawAnswer
@@ -166,7 +166,7 @@ class Client(Accessors):
             TransportError: the server was not reached.
         """
         if isinstance(obj, View):
-            return self.resource(obj._resource, decoder)
+            return self.resource(view_resource(obj), decoder)
         api_version, kind = type_of(obj)
         if not api_version:
             raise UsageError(f"{type(obj).__name__} does not state apiVersion and kind; use client.resource(resource)")
@@ -230,7 +230,8 @@ class Client(Accessors):
         """
         from aioinformer.client.applying import apply_all
 
-        return await apply_all(self, objects, namespace, wait, force=force, **options)
+        settings = self._settings.changed(options, "apply_all()")
+        return await apply_all(self, settings, objects, namespace, wait, force=force, **options)
 
     async def discover(self) -> ServedResources:
         """Return the resources that the server has now.

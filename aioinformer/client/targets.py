@@ -50,7 +50,9 @@ class Target(NamedTuple):
         return f"{resource}/{self.subresource}" if self.subresource else resource
 
     def __str__(self) -> str:
-        where = self.key if self.name else f"in {self.namespace}" if self.namespace else ""
+        where = f"in {self.namespace}" if self.namespace else ""
+        if self.name:
+            where = self.key
         return f"{self.verb} {self.what} {where}".rstrip()
 
 

@@ -179,6 +179,8 @@ class Verbs(Generic[T]):
             ApiNotFound: there is no such object.
             Invalid: the result breaks rules of its kind.
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
+            OptionError: there is no such type of patch.
+            UsageError: the patch has another form than its type.
         """
         settings = self._settings.changed(options, "patch()")
         content_type = PATCHES.get(type)

@@ -93,7 +93,8 @@ class Progress:
         return {f"controller {name}": self._stall(name, each, now) for name, each in controllers.items()}
 
     def _stall(self, name: str, snapshot: ControllerSnapshot, now: float) -> str:
-        limit, running = self._limit(name), snapshot["running"]
+        limit = self._limit(name)
+        running = snapshot["running"]
         for each in running:
             if each["seconds"] > limit:
                 return f"the attempt for {each['key']} has been running for {each['seconds']:.0f} s"
@@ -131,7 +132,8 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
         reason = task["failure"]
         checks[f"background task {name}"] = f"it has failed, and is {task['phase']}: {reason}" if reason else ""
     for name, each in snapshot["controllers"].items():
-        failure, lacking = snapshot["failed"].get(name, ""), each["waits_for"]
+        failure = snapshot["failed"].get(name, "")
+        lacking = each["waits_for"]
         lag = "not caught up" if each["phase"] == "catching up" else "not synced"
         unseen = each["undecodable"]
         blind = f"{summary(unseen, len(unseen))}, and no handler is declared for them" if unseen else ""
@@ -142,7 +144,8 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
     if (caches := snapshot["informers"]) is None:
         return Health(checks, deciding)
     for name, cache in caches["informers"].items():
-        stale, state = cache["stale_since"], f"{cache['phase']}: {cache['reason']}"
+        stale = cache["stale_since"]
+        state = f"{cache['phase']}: {cache['reason']}"
         age = 0.0 if stale is None or not cache["synced"] else caches["time"] - stale
         checks[f"cache {name}"] = f"not fresh for {age:.0f} s: {state}" if age > limit else ""
         if cache["phase"] == "stopped":

@@ -33,6 +33,7 @@ from aioinformer.authorization.users import Who
 from aioinformer.controller.background import BackgroundFunction, BackgroundTask, checked_lifespan, declared_task
 from aioinformer.controller.debug.access import Check
 from aioinformer.controller.declaration import Controller, ControllerOptions, Writes, checked_list, controller
+from aioinformer.controller.declared import Declared
 from aioinformer.controller.health import STALE, Health, readiness
 from aioinformer.controller.program import run_as_program, stopped_by_signals
 from aioinformer.controller.report import ManagerSnapshot, idle_snapshot
@@ -41,7 +42,6 @@ from aioinformer.controller.running.lifespan import RunningLifespan
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.settings import Restart, Settings
 from aioinformer.controller.scrubbing import scrubbed
-from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.exports import lazy_type
 from aioinformer.factory.factory import SharedInformerFactory
@@ -207,15 +207,14 @@ class Manager(Admitting[State]):
         """How the last stop went; None before the first one."""
         self.admission = Admission(name)
         self._settings()
-        self._controllers: dict[str, Controller[Any]] = {}
-        self._background: dict[str, BackgroundTask] = {}
+        self._declared = Declared(name, self.admission)
         self._session: Session | None = None
         self._debug: DebugApp | None = None
         for each in controllers:
-            self._declare(each)
+            self._declared.add(each)
 
     def __repr__(self) -> str:
-        runs = ", ".join(self._controllers) or "no controllers"
+        runs = ", ".join(self._declared.controllers) or "no controllers"
         return f"<manager {self.name} of {runs}{'' if self._session is None else ', running'}>"
 
     # Controllers.
@@ -223,7 +222,7 @@ class Manager(Admitting[State]):
     @property
     def controllers(self) -> dict[str, Controller[Any]]:
         """The controllers by name: a copy."""
-        return dict(self._controllers)
+        return dict(self._declared.controllers)
 
     def controller(
         self, resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions[Writes]]
@@ -246,7 +245,7 @@ class Manager(Admitting[State]):
             if self._session is not None:
                 raise UsageError(f"manager {self.name} runs: use `await manager.add(controller)`")
             declared = declare(reconcile)
-            self._declare(declared)
+            self._declared.add(declared)
             return declared
 
         return add
@@ -258,12 +257,12 @@ class Manager(Admitting[State]):
             UsageError: the name is taken, the controller runs in another manager, or an option of an informer
                 contradicts another controller.
         """
-        self._declare(controller)
+        self._declared.add(controller)
         if self._session is not None:
             try:
                 await self._session.add(controller)
             except BaseException:
-                del self._controllers[controller.name]
+                del self._declared.controllers[controller.name]
                 raise
 
     async def remove(self, controller: Controller[Any]) -> None:
@@ -272,16 +271,16 @@ class Manager(Admitting[State]):
         Raises:
             UsageError: the manager does not have it; or it is called by a reconciler of this controller.
         """
-        if self._controllers.get(controller.name) is not controller:
+        if self._declared.controllers.get(controller.name) is not controller:
             raise UsageError(f"manager {self.name} has no {controller!r}")
         if self._session is not None:
             await self._session.remove(controller.name)
-        self._controllers.pop(controller.name, None)
+        self._declared.controllers.pop(controller.name, None)
 
     @property
     def background_tasks(self) -> dict[str, BackgroundTask]:
         """The declarations of the background tasks by name: a copy."""
-        return dict(self._background)
+        return dict(self._declared.background)
 
     @overload
     def background(
@@ -343,9 +342,7 @@ class Manager(Admitting[State]):
             if self._session is not None:
                 raise UsageError(f"manager {self.name} runs: declare background tasks before the start")
             task = declared_task(self.name, function, name, elected, writes)
-            self._check_name(task.name)
-            self._check_leader(task)
-            self._background[task.name] = task
+            self._declared.add_task(task, self.ring)
             return function
 
         return add if function is None else add(function)
@@ -367,7 +364,8 @@ class Manager(Admitting[State]):
         Raises:
             UsageError: the controller does not run in this manager, or the key does not fit the resource.
         """
-        active, name = self._running(controller), controller.key_of(key)
+        active = self._running(controller)
+        name = controller.key_of(key)
         if cause is not None and not isinstance(cause, Cause):
             raise UsageError(f"controller {controller.name}: cause must be a Cause, not {cause!r}")
         check_seconds(after, f"controller {controller.name}: after")
@@ -391,7 +389,8 @@ class Manager(Admitting[State]):
         Raises:
             UsageError: the controller does not run in this manager, or a key does not fit the resource.
         """
-        queue, argument = self._running(controller).queue, f"controller {controller.name}: retry_parked"
+        queue = self._running(controller).queue
+        argument = f"controller {controller.name}: retry_parked"
         keys = None if keys is None else [controller.key_of(key) for key in checked_list(keys, argument, "[key]")]
         return queue.retry_parked(keys)
 
@@ -409,29 +408,6 @@ class Manager(Admitting[State]):
         if supervised is None or supervised.controller is not controller or supervised.ended:
             raise NotRunning(f"controller {controller.name} does not run in manager {self.name}; add it and start that")
         return supervised.active
-
-    def _declare(self, controller: Any) -> None:
-        if not isinstance(controller, Controller):
-            raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
-        self._check_name(controller.name)
-        self._controllers[controller.name] = controller
-        inputs = (controller.primary(), *controller.owns, *controller.watches)
-        for resource in (*(each.resource for each in inputs), *(controller.writes or ())):
-            if isinstance(resource, CustomResource) and resource.others and resource.converts:
-                self.admission.convert(resource)
-
-    def _check_name(self, name: str) -> None:
-        """Check that no controller and no background task has a name: it is that of a field manager, too."""
-        if name in self._controllers or name in self._background:
-            what = "a controller" if name in self._controllers else "a background task"
-            raise UsageError(f"manager {self.name} has {what} {name} already; give the other one another name")
-
-    def _check_leader(self, task: BackgroundTask) -> None:
-        if task.elected and self.ring is not None:
-            raise UsageError(
-                f"manager {self.name}: background task {task.name} needs a leader, and the replicas of a ring have "
-                "none; pass elected=False, or add it to a second Manager with leader_election=…, in the same process"
-            )
 
     # Life.
 
@@ -591,16 +567,13 @@ class Manager(Admitting[State]):
             raise UsageError(f"manager {self.name} runs already; make another Manager to run two")
         if self.debug_port is not None and self._debug is None:
             self.debug_app()
-        controllers = self._controllers.values()
-        background = self._background.values()
-        for each in background:
-            self._check_leader(each)
+        self._declared.check_leaders(self.ring)
         lifespan = checked_lifespan(self.lifespan)
         session = Session(
             self._settings(),
-            controllers,
+            self._declared.controllers.values(),
             ends_on_failure=ends_on_failure,
-            background=background,
+            background=self._declared.background.values(),
             lifespan=lifespan and partial(RunningLifespan, lifespan, self, self.name, self.grace),
             debug=self._debug,
         )
@@ -617,7 +590,8 @@ class Manager(Admitting[State]):
             try:
                 await session.stop(reason)
             finally:
-                self._session, self.stop_report = None, session.report
+                self._session = None
+                self.stop_report = session.report
 
 
 #: What a program needs while it runs, for its reconcilers, admission functions and background tasks.

@@ -56,7 +56,11 @@ class Runnable(Protocol):
 def run_as_program(
     manager: Runnable, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None, report_file: str
 ) -> int:
-    """Run a manager in an event loop of its own, as `Manager.run_as_program` describes."""
+    """Run a manager in an event loop of its own, as `Manager.run_as_program` describes.
+
+    Raises:
+        UsageError: an event loop runs in this thread.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -102,7 +106,7 @@ def raise_file_limit() -> None:
 
 
 class _MetricsOfProcess:
-    """Exports to the registry of the process what nobody has asked to export.
+    """Exports to the registry of the process, without being asked to.
 
     So a name that a provider of the program has already, such as that of a queue, is a warning, and no error.
     """
@@ -163,6 +167,9 @@ def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
     """While the block runs, stop the session at SIGTERM and SIGINT.
 
     An event loop that is blocked handles no signal. If another signal comes at least a second later, the process ends.
+
+    Raises:
+        UsageError: this is not the main thread.
     """
     loop = asyncio.get_running_loop()
     unhandled: list[float] = []  # when the signals came in that the event loop has not handled yet
@@ -215,6 +222,9 @@ def reports_at_signal(name: str, make: Callable[[], dict[str, Any]], file: str) 
 
     A handler of the program for this signal stays. The file is replaced as a whole, as is a link of its name, and only
     its owner can read it.
+
+    Raises:
+        UsageError: the folder of the file does not exist.
     """
     number = getattr(signal, "SIGUSR1", None)
     if file and not Path(file).absolute().parent.is_dir():

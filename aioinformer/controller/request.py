@@ -241,7 +241,8 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
 
     def stored(self) -> Record | None:
         """Return what the cache stores of `object`; None if it has another version, or none. For helpers."""
-        record, metadata = self._context.record(self.key), metadata_of(self.object)
+        record = self._context.record(self.key)
+        metadata = metadata_of(self.object)
         if record is None or record.uid != metadata_field(metadata, "uid", "uid"):
             return None
         version = metadata_field(metadata, "resource_version", "resourceVersion")
@@ -357,6 +358,9 @@ class RetryAfter(AioinformerError):
 
     Attributes:
         seconds: after which the key runs again.
+
+    Raises:
+        OptionError: the seconds are negative or infinite.
     """
 
     def __init__(self, seconds: float, reason: str = "") -> None:

@@ -66,6 +66,9 @@ class SharedInformerFactory(Accessors):
 
         memory_limit: in bytes: a warning with the remedy is logged when the caches take more; None for no limit. They
             are measured each minute, as by `memory()`.
+
+    Raises:
+        OptionError: an option has a value that does not exist.
     """
 
     def __init__(

@@ -220,7 +220,9 @@ class InformerSet(Generic[I]):
     def describe(self, owner: object, name: InformerName | None) -> str:
         """Return the `repr` of the owner."""
         informers = list(self.by_key.values())
-        life = "stopped" if self.stopped else "running" if self.running else "not started"
+        life = "running" if self.running else "not started"
+        if self.stopped:
+            life = "stopped"
         synced = sum(informer.has_synced() for informer in informers)
         unhealthy = [f"{each.name}: {each.state}" for each in informers if self.running and not each.state.healthy]
         named = f" {name.name}" if name is not None else ""

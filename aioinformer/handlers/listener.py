@@ -167,6 +167,10 @@ class ProcessorListener(Generic[T]):
         elif self.calls.began is None:
             self._tasks[1].cancel()
 
+    def runs_in(self, task: asyncio.Task[Any] | None) -> bool:
+        """Return whether the handler is called in a task."""
+        return task in self._tasks
+
     def pass_over(self) -> None:
         """Count an object of the initial list that cannot be delivered, as an error."""
         self.calls.count_error()

@@ -102,7 +102,7 @@ class HandlerRegistration(Generic[T]):
         Raises:
             UsageError: called from the handler itself, which would wait for itself.
         """
-        if asyncio.current_task() in self._listener._tasks:
+        if self._listener.runs_in(asyncio.current_task()):
             raise UsageError(f"{self.name} cannot wait for its own end; wait in another task")
         await self._listener.finished.wait()
 
@@ -203,7 +203,7 @@ class Registrations(Generic[T]):
         """
         if not isinstance(registration, HandlerRegistration):
             raise UsageError(f"expected the result of add_event_handler, not {type(registration).__name__}")
-        listener = registration._listener
+        listener = registration._listener  # users have the registration, this room the listener
         if listener in self._processor.listeners:
             self._processor.remove_listener(listener)
             listener.synced.fail(InformerStopped(f"{listener.name} was removed before it had synced"))

@@ -57,6 +57,9 @@ class Harness:
         world: what is outside of the cluster, such as the disks of a cloud. It survives crashes.
         writes: what processes have written, without Leases and Events.
         story: what has happened; `str(harness.story)` is its end.
+
+    Raises:
+        UsageError: the event loop has no virtual time.
     """
 
     transport: Process
@@ -152,7 +155,11 @@ class Harness:
     # Steps.
 
     async def step(self) -> None:
-        """Let one event happen, or time pass until one can; then run all tasks until none is ready, and all checks."""
+        """Let one event happen, or time pass until one can; then run all tasks until none is ready, and all checks.
+
+        Raises:
+            HarnessFailure: a check failed, or the process has ended.
+        """
         await self.scheduler.step()
         self.scheduler.until = float("inf")
         if self._process is not None and self._process.task.done():

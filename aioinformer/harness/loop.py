@@ -92,6 +92,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _holds(self, handle: Any) -> bool:
         """Return whether a callback belongs to a crashed process; if so, keep it."""
+        # Python 3.11 has no `get_context` of handles.
         held = handle._context.get(PROCESS) in self._crashed
         if held:
             self._held.append(handle)

@@ -53,7 +53,11 @@ class Process:
         self.watches: dict[str, bool] = {}  # whether they are open, by path, without those that the process closed
 
     async def request(self, request: HttpRequest) -> Answer:
-        """Send a request; see `aioinformer.transport.Transport`."""
+        """Send a request; see `aioinformer.transport.Transport`.
+
+        Raises:
+            TransportError: there was no answer in time, or the connection broke.
+        """
         harness = self.harness
         call = _Call(self, request)
         if call.counted and not self.closed:
@@ -249,7 +253,11 @@ class Answer:
         self._wake.set()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body; see `aioinformer.transport.Response`."""
+        """Yield the body; see `aioinformer.transport.Response`.
+
+        Raises:
+            TransportError: the connection broke.
+        """
         while True:
             while self._arrived:
                 yield self._arrived.popleft()

@@ -84,7 +84,11 @@ async def review(
     """
     if new is None and old is None:
         raise UsageError("review: pass the new object, the old one for a delete, or both for an update")
-    operation = "delete" if new is None else "create" if old is None else "update"
+    operation = "update"
+    if new is None:
+        operation = "delete"
+    elif old is None:
+        operation = "create"
     known = [each for each in manager.admission.hooks() if each.resource.gvr == resource.gvr]
     found = [each for each in known if operation in each.operations and subresource in each.subresources]
     if not found:

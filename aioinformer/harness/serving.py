@@ -51,7 +51,11 @@ class InProcessServer(ApiServer):
         self._housekeeper.start()
 
     def resource_of(self, obj: Mapping[str, Any]) -> Resource[Any]:
-        """Return the resource of an object, by its apiVersion and kind."""
+        """Return the resource of an object, by its apiVersion and kind.
+
+        Raises:
+            UsageError: no resource has them.
+        """
         served = self._registry.find_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
         if served is None:
             raise UsageError(f"no resource has apiVersion {obj.get('apiVersion')!r} and kind {obj.get('kind')!r}")
@@ -65,7 +69,7 @@ class InProcessServer(ApiServer):
 
     async def exchange(self, request: HttpRequest, on_head: OnHead, on_chunk: OnChunk) -> None:
         """Process a request: pass on status and headers, then each piece of the body."""
-        response = await self._answer(_http_request(request, _Writer(on_head, on_chunk)))
+        response = await self._router.handle(_http_request(request, _Writer(on_head, on_chunk)))
         if not response.prepared:
             on_head(response.status, response.headers)
             on_chunk(bytes(getattr(response, "body", None) or b""))

@@ -77,7 +77,10 @@ def content(obj: Any, *, normal: bool = False) -> Any:
     if isinstance(obj, list):
         return [content(item, normal=normal) for item in obj]
     if normal and isinstance(obj, str):
-        return "<time>" if _TIME.fullmatch(obj) else "<uid>" if _UID.fullmatch(obj) else obj
+        if _TIME.fullmatch(obj):
+            return "<time>"
+        if _UID.fullmatch(obj):
+            return "<uid>"
     return obj
 
 

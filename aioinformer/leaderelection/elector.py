@@ -51,7 +51,17 @@ class LeadershipLost(AioinformerError):
 
 
 def check_election(caller: str, name: str, namespace: str, identity: str | None, options: object) -> None:
-    """Raise UsageError if an argument of an election is invalid; `caller` begins the message."""
+    """Check the arguments of an election.
+
+    Args:
+        caller: the beginning of messages.
+        name, namespace: of the Lease.
+        identity: of the candidate; None for a generated one.
+        options: `LeaderElectionOptions`, or None.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
     if not name or not namespace:
         raise UsageError(f"{caller}a Lease needs a name and a namespace, not {name!r} and {namespace!r}")
     if identity == "":
@@ -79,6 +89,7 @@ class Term:
     @property
     def remaining(self) -> float:
         """Seconds until the leadership ends unless it is renewed; 0 or less once it has ended. Thread-safe."""
+        # The elector knows the deadline. Users ask their own term, so that an earlier one never gets the right again.
         return 0.0 if self._ended else self._elector._remaining(self)
 
     def end(self) -> None:

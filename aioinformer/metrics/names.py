@@ -117,6 +117,7 @@ class InformerNameAndResource:
         """Let another informer of this name reserve resource and scope. May be repeated."""
         if self.reserved:
             self.reserved = False
+            # The name keeps what its identities have reserved; only they may release that.
             self._owner._reserved.discard((self.resource.gvr, self.scope))
 
     def release_name(self) -> None:

@@ -306,6 +306,7 @@ class Batch(Generic[T]):
     """Everything that waits in a queue, for its consumer: `async with queue.batch() as batch: for step in batch: …`.
 
     The queue is locked inside the context. What has not been iterated over at its end waits for the next batch.
+    This class is the consumer's half of `FIFO`, and so uses its lock and its line.
 
     Attributes:
         size: how many items wait at the beginning.

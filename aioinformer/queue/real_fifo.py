@@ -62,6 +62,9 @@ class RealFIFO(FIFO[T, OrderedDelta[T]]):
         transformer: is applied to each object that is enqueued, except tombstones and resyncs. If it refuses one object
             of a replacement, the replacement is not enqueued.
         batch_size: the largest number of items in a batch.
+
+    Raises:
+        UsageError: `batch_size` is less than 1.
     """
 
     def __init__(

@@ -194,9 +194,11 @@ def check_lister_watcher(given: Any) -> None:
     """
     if isinstance(getattr(given, "resource", None), Resource) and callable(getattr(given, "request", None)):
         return
-    kind = (
-        "None" if given is None else f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-    )
+    kind = type(given).__name__
+    if given is None:
+        kind = "None"
+    elif isinstance(given, type):
+        kind = f"the class {given.__name__}"
     raise UsageError(
         f"lister_watcher: expected a ListerWatcher such as ListWatch(transport, resource), not {kind}; "
         "a SharedInformerFactory makes one from a transport, a Connection, an ApiClient or a URL"

@@ -43,6 +43,9 @@ class ListPager(Generic[T]):
     Attributes:
         resource_version: of the list, from its first page; "" before that.
         pages: the number of pages that were read.
+
+    Raises:
+        UsageError: `page_size` is negative.
     """
 
     def __init__(

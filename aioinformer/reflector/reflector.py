@@ -145,8 +145,9 @@ class Reflector:
         self.log_error = log_error
         self._recorder = ListWatchRecorder(self.name, _now, counters)
         check = consistency_mode()
-        self._detector = (
-            ConsistencyDetector(
+        self._detector: ConsistencyDetector | None = None
+        if check != "off":
+            self._detector = ConsistencyDetector(
                 lister_watcher,
                 self._options,
                 on_arrival=on_arrival,
@@ -154,9 +155,6 @@ class Reflector:
                 report=self._report if check == "report" else None,
                 name=self.name,
             )
-            if check != "off"
-            else None
-        )
         self._shown = (Phase.NEW, "")
         self._fresh_at: float | None = None
         #: How many objects could not be decoded when that was logged: a growing number is logged each time it doubles.

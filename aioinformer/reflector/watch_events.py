@@ -104,13 +104,21 @@ class Expected:
             self.openings[kind[:1].encode()] = kind, len(opening), tuple(opening + form for form in forms)
 
     def check_kind(self, raw: bytes) -> None:
-        """Raise `ForeignObject` for an object of another kind. Objects without a kind are accepted."""
+        """Check the kind of an object. Objects without a kind are accepted.
+
+        Raises:
+            ForeignObject: the object is of another kind.
+        """
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the decoder of records reports it
             if self._kinds and (kind := _decode_type(raw).kind) and kind not in self._kinds:
                 raise ForeignObject(f"the object is of kind {kind[:60]!r}, not {self._kinds[0]}")
 
     def check_namespace(self, record: Record) -> Record:
-        """Return the record of an object. Raise `ForeignObject` if it is of another namespace."""
+        """Return the record of an object.
+
+        Raises:
+            ForeignObject: the object is of another namespace.
+        """
         if self.namespace and record.namespace != self.namespace:
             raise ForeignObject(f"the object is in namespace {record.namespace[:60]!r}, not {self.namespace!r}")
         return record

@@ -63,6 +63,7 @@ def _of_group(name: str, versions: Mapping[str, Mapping[str, Resource[Any]]], en
 
 def _of_version(path: str, resources: Mapping[str, Resource[Any]]) -> property:
     accessor = _class(path, "resource", {plural: _of_resource(resource) for plural, resource in resources.items()})
+    # `_end` has an underscore, because the public attributes of accessors are names of the API.
     return property(lambda group: accessor(group._end), doc=accessor.__doc__)
 
 

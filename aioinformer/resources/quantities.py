@@ -76,6 +76,14 @@ class Quantity:
             raise QuantityError(f"Quantity({value!r}): {error}") from None
         self._text = text if _stays(text) else _written(self._nanos, self._format)
 
+    @classmethod
+    def _of(cls, nanos: int, form: _Format) -> Quantity:
+        made = object.__new__(cls)
+        made._nanos = nanos
+        made._format = form
+        made._text = _written(nanos, form)
+        return made
+
     @property
     def amount(self) -> Decimal:
         """The exact amount."""
@@ -112,7 +120,7 @@ class Quantity:
     def __add__(self, other: Quantity) -> Quantity:
         if not isinstance(other, Quantity):
             return NotImplemented
-        return _made(self._nanos + other._nanos, self._format if self else other._format)
+        return Quantity._of(self._nanos + other._nanos, self._format if self else other._format)
 
     def __sub__(self, other: Quantity) -> Quantity:
         if not isinstance(other, Quantity):
@@ -120,7 +128,7 @@ class Quantity:
         return self + -other
 
     def __neg__(self) -> Quantity:
-        return _made(-self._nanos, self._format)
+        return Quantity._of(-self._nanos, self._format)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Quantity, (self._text,)
@@ -167,14 +175,6 @@ def canonical(text: str) -> str:
     text = text.strip()
     nanos, form = _parsed(text)
     return text if _stays(text) else _written(max(-_MOST, min(nanos, _MOST)), form)
-
-
-def _made(nanos: int, form: _Format) -> Quantity:
-    made = object.__new__(Quantity)
-    made._nanos = nanos
-    made._format = form
-    made._text = _written(nanos, form)
-    return made
 
 
 def _parts(text: str) -> tuple[str, str, str, str]:

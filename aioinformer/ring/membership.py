@@ -83,8 +83,7 @@ class SlotGrant:
     @property
     def remaining(self) -> float:
         """Seconds until the right ends unless it is renewed; 0 or less once it has ended. Any thread may read it."""
-        owned = self._membership._member.mine.get(self.slot)
-        return self._membership.remaining if owned is not None and owned.epoch == self.token else 0.0
+        return self._membership.remaining if self._membership.epoch_of(self.slot) == self.token else 0.0
 
     def check(self) -> None:
         """Return if this process owns the slot, and raise otherwise. Any thread may call this.
@@ -182,6 +181,11 @@ class Membership:
         if self.remaining <= 0 or not self._member.accepts(slot):
             return None
         return SlotGrant(self, slot, self._member.mine[slot].epoch)
+
+    def epoch_of(self, slot: int) -> int | None:
+        """Return the epoch in which this process got a slot; None if it does not own the slot."""
+        owned = self._member.mine.get(slot)
+        return None if owned is None else owned.epoch
 
     @property
     def remaining(self) -> float:

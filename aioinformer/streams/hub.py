@@ -66,7 +66,7 @@ class Part(NamedTuple):
         changes: in their order.
         position: after them.
         complete: whether the log has nothing more.
-        forms: encoded forms of the changes, by name: for whoever sends them.
+        forms: encoded forms of the changes, by name, for the code that sends them.
     """
 
     changes: list[Changed]

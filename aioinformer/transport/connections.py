@@ -204,6 +204,11 @@ class HttpResponse:
         return content.nudge if isinstance(content, StreamBody) else None
 
     async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives.
+
+        Raises:
+            TransportError: the connection broke, or the response was closed meanwhile.
+        """
         content = self._response.content
         coalescer = self._coalescer()
         try:

@@ -191,7 +191,12 @@ def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
 
 
 def make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
-    """Return a context for these settings; see `TLSContexts.context`. Reads files, and the system's bundle in 20 ms."""
+    """Return a context for these settings; see `TLSContexts.context`. Reads files, and the system's bundle in 20 ms.
+
+    Raises:
+        UsageError: a file of the settings cannot be used.
+        TransportError: the credentials' client certificate cannot be used.
+    """
     context = _trusting(tls)
     context.set_alpn_protocols(["http/1.1"])
     if tls.strict:
@@ -269,7 +274,11 @@ def _load_chain(context: ssl.SSLContext, certificate: _Part | None, key: _Part |
 
 
 def no_password() -> str:
-    """Raise. Without this function, OpenSSL would ask for the password of an encrypted key on the terminal."""
+    """Raise. Without this function, OpenSSL would ask for the password of an encrypted key on the terminal.
+
+    Raises:
+        ValueError: always.
+    """
     raise ValueError("the key is encrypted, and there is no password")
 
 

@@ -81,7 +81,11 @@ class InLane:
 
 
 class Slots:
-    """The slots of a transport: this number in each lane, None for no limit."""
+    """The slots of a transport: this number in each lane, None for no limit.
+
+    Raises:
+        OptionError: the limit is not a whole number of at least 1.
+    """
 
     def __init__(self, limit: int | None) -> None:
         if limit is not None and (type(limit) is not int or limit < 1):

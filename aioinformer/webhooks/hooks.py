@@ -41,6 +41,9 @@ class Denied(AioinformerError):
 
     Attributes:
         fields: path of each field -> message; "" for the whole object.
+
+    Raises:
+        UsageError: a message is empty, or there is none.
     """
 
     def __init__(self, reason: Mapping[str, str] | str) -> None:

@@ -21,7 +21,7 @@ loop: an informer's handler calls `add`. On other threads, call `loop.call_soon_
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import Generic, Self, TypeVar
 
@@ -174,7 +174,7 @@ class WorkQueue(Generic[T]):
             self._finish(item, work)
 
     def __aiter__(self) -> AsyncIterator[T]:
-        return _Worker(self)
+        return _Worker(self._get, self._finish)
 
     # Shutting down.
 
@@ -282,10 +282,11 @@ class _Worker(Generic[T]):
     later.
     """
 
-    __slots__ = ("_current", "_queue")
+    __slots__ = ("_current", "_finish_item", "_get")
 
-    def __init__(self, queue: WorkQueue[T]) -> None:
-        self._queue = queue
+    def __init__(self, get: Callable[[], Awaitable[tuple[T, Work]]], finish_item: Callable[[T, Work], None]) -> None:
+        self._get = get
+        self._finish_item = finish_item
         self._current: tuple[T, Work] | None = None
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -294,7 +295,7 @@ class _Worker(Generic[T]):
     async def __anext__(self) -> T:
         self._finish()
         try:
-            self._current = await self._queue._get()
+            self._current = await self._get()
         except QueueShutDown:
             raise StopAsyncIteration from None
         return self._current[0]
@@ -303,7 +304,7 @@ class _Worker(Generic[T]):
         current = self._current
         self._current = None
         if current is not None:
-            self._queue._finish(*current)
+            self._finish_item(*current)
 
     def __del__(self) -> None:
         with suppress(RuntimeError):  # the event loop is closed: no future can be resolved any more

@@ -54,6 +54,9 @@ class ItemExponentialFailureRateLimiter(_FailureCount[T]):
     Args:
         base_delay: the delay after the first failure.
         max_delay: the longest delay.
+
+    Raises:
+        ValueError: the delays are not 0 < `base_delay` <= `max_delay`.
     """
 
     def __init__(self, base_delay: float = 0.001, max_delay: float = 1000.0) -> None:
@@ -82,6 +85,9 @@ class ItemFastSlowRateLimiter(_FailureCount[T]):
         fast_delay: the short delay.
         slow_delay: the long delay.
         max_fast_attempts: the number of failures with the short delay.
+
+    Raises:
+        ValueError: an argument is negative.
     """
 
     def __init__(self, fast_delay: float, slow_delay: float, max_fast_attempts: int) -> None:
@@ -106,6 +112,9 @@ class TokenBucket:
     Args:
         qps: tokens added each second.
         burst: the capacity of the bucket, which starts full.
+
+    Raises:
+        ValueError: `qps` is not positive, or `burst` is less than 1.
     """
 
     def __init__(self, qps: float, burst: int) -> None:
@@ -171,6 +180,9 @@ class MaxOfRateLimiter(Generic[T]):
 
     Args:
         limiters: at least one.
+
+    Raises:
+        ValueError: there is no limiter.
     """
 
     def __init__(self, *limiters: RateLimiter[T]) -> None:
@@ -213,6 +225,9 @@ class WithMaxWaitRateLimiter(_Wrapper[T]):
     Args:
         limiter: the limiter to wrap.
         max_delay: the longest delay.
+
+    Raises:
+        ValueError: `max_delay` is negative.
     """
 
     def __init__(self, limiter: RateLimiter[T], max_delay: float) -> None:
@@ -233,6 +248,9 @@ class WithJitterRateLimiter(_Wrapper[T]):
         limiter: the limiter to wrap.
         jitter: each delay d is drawn from [d, d * (1 + jitter)).
         random: returns a number in [0, 1), such as `random.random`.
+
+    Raises:
+        ValueError: `jitter` is negative.
     """
 
     def __init__(self, limiter: RateLimiter[T], jitter: float, random: Callable[[], float]) -> None:

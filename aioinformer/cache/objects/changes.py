@@ -7,7 +7,7 @@ the change does not name are replaced by those of the object, so that both share
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, overload
 
@@ -290,7 +290,11 @@ def _check_value(notation: str, change: Any, path: str) -> None:
         if isinstance(value, _Step):
             _check_value(notation[1:-1], value.inner, f"{path}.{value.name}")
             return
-        items = value.items() if isinstance(value, Mapping) else enumerate(value if _is_list(value) else ())
+        items: Iterable[tuple[Any, Any]] = ()
+        if isinstance(value, Mapping):
+            items = value.items()
+        elif _is_list(value):
+            items = enumerate(value)
         for at, item in items:
             _check_value(notation[1:-1], item, f"{path}.{at}")
 

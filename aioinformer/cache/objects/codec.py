@@ -28,7 +28,16 @@ from aioinformer.cache.objects.storage import (
     decoded,
     tier_for,
 )
-from aioinformer.cache.objects.views import View, build_decoders, decoded_body, failed_read, load_body, view_class
+from aioinformer.cache.objects.views import (
+    View,
+    build_decoders,
+    decoded_body,
+    failed_read,
+    load_body,
+    view_class,
+    view_record,
+    view_resource,
+)
 from aioinformer.cache.objects.whole_kinds import refused_kind
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import LogError, Timed, function_name, log_each, plain_function, untimed
@@ -64,6 +73,9 @@ class ObjectType(Generic[T]):
         compression: the tier for `storage="compressed"`.
         timed: wraps transform and decoder, to time their calls.
         log_error: logs the errors of the transform.
+
+    Raises:
+        UsageError: the storage tier does not exist, or contradicts the decoder.
     """
 
     def __init__(
@@ -180,7 +192,7 @@ class ObjectType(Generic[T]):
         """
         if isinstance(obj, Record):
             return obj
-        record = obj._record if isinstance(obj, View) else self.decode(encoded(obj))
+        record = view_record(obj) if isinstance(obj, View) else self.decode(encoded(obj))
         return self.on_arrival(record)
 
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
@@ -194,7 +206,7 @@ class ObjectType(Generic[T]):
             raise
         if result is obj:
             return record
-        made = result._record if isinstance(result, View) else self._record_of_result(result, record.key)
+        made = view_record(result) if isinstance(result, View) else self._record_of_result(result, record.key)
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         made = made.with_raw(_with_identity_of(record, made), Part)  # what the transform has left out is not known
@@ -261,8 +273,8 @@ def _array_of(items: list[Any] | tuple[Any, ...]) -> bytes:
     kinds = set(map(type, items))
     kind = kinds.pop()
     if not kinds and issubclass(kind, View):
-        texts = [view._record.raw for view in items]
-        if not all(map(bytes.startswith, texts, repeat(_starts(kind._resource)))):
+        texts = [record.raw for record in map(view_record, items)]
+        if not all(map(bytes.startswith, texts, repeat(_starts(view_resource(kind))))):
             texts = list(map(_json_of, items))
     else:
         texts = list(map(to_json, items))
@@ -294,9 +306,10 @@ _decode_type = msgspec.json.Decoder(_Type).decode
 
 
 def _json_of(view: View) -> bytes:
-    record = view._record
+    record = view_record(view)
+    resource = view_resource(view)
     raw = record.json
-    if raw.startswith(_starts(view._resource)):
+    if raw.startswith(_starts(resource)):
         return raw
     try:
         found = _decode_type(raw)
@@ -305,7 +318,7 @@ def _json_of(view: View) -> bytes:
         found = _Type(*(msgspec.Raw(known[name]) if name in known else _ABSENT for name in ("apiVersion", "kind")))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise failed_read(record, str(undecodable(raw, error))) from None
-    missing = {name: text for name, text in _type_members(view._resource).items() if getattr(found, name) is _ABSENT}
+    missing = {name: text for name, text in _type_members(resource).items() if getattr(found, name) is _ABSENT}
     if not missing:
         return raw
     stored = raw

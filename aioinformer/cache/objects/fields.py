@@ -313,7 +313,9 @@ class _Values:
         """Return the values of an object, all of which are strings or missing."""
         found = self._at_once(envelope)
         declared = self._seen.get(found)
-        return self._kept(found, (found,) if self._alone else found) if declared is None else declared
+        if declared is not None:
+            return declared
+        return self._kept(found, (found,) if self._alone else found)
 
     def of_any(self, envelope: Any) -> Declared:
         """Return the values of any object."""

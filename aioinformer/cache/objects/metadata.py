@@ -20,7 +20,10 @@ OBJECT_META = "V1ObjectMeta"
 
 
 class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """Metadata of a cached object. Identity and labels need no decoding; all other attributes decode the body."""
+    """Metadata of a cached object. Identity and labels need no decoding; all other attributes decode the body.
+
+    It is a part of its view, and reads the record and the decoded metadata of that.
+    """
 
     openapi_types: ClassVar[dict[str, str]] = {}
     attribute_map: ClassVar[dict[str, str]] = {}

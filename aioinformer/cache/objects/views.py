@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast, overload
 
 import msgspec
@@ -210,6 +211,12 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return _restore, (self._resource, self._record.json, self._record.is_whole)
 
 
+#: The record of a view, and the resource of a view or of its class, for the code of this package. Their attributes have
+#: an underscore, because the fields of objects are attributes of views.
+view_record: Callable[[View], Record] = attrgetter("_record")
+view_resource: Callable[[View | type[View]], Resource[Any]] = attrgetter("_resource")
+
+
 def _refuse(self: View, name: str, value: Any = None) -> NoReturn:
     # msgspec's frozen structs refuse writes, too, but their message does not say what to do instead.
     raise AttributeError(f"{self!r} is shared by all readers: {name} cannot be changed; change a copy, from to_dict()")
@@ -363,17 +370,17 @@ def _body_attribute(name: str) -> property:
 
 def build_decoders(view: type[View]) -> None:
     """Build what the first read of an object needs, if it was not built yet: for pods, that takes 13 ms."""
-    decoder_for(view._resource.model or OBJECT_META)
+    decoder_for(view_resource(view).model or OBJECT_META)
 
 
 def is_part(obj: Any) -> bool:
     """Return whether an object is known to lack members that the server has; see `Record.is_whole`."""
-    return isinstance(obj, View) and not obj._record.is_whole
+    return isinstance(obj, View) and not view_record(obj).is_whole
 
 
 def json_of(view: View) -> bytes:
     """Return the JSON of an object as the server sent it."""
-    return view._record.json
+    return view_record(view).json
 
 
 _view_classes: dict[Resource[Any], type[View]] = {}

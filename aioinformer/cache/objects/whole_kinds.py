@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args, get_type_hints
 
 from aioinformer.cache.objects.models.model import Model
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_resource
 
 
 def refused_kind(cls: type[Any]) -> str:
@@ -22,7 +22,7 @@ def _in_class(cls: type[Any], seen: set[Any]) -> str:
     for name, hint in hints.items():
         for each in _types_in(hint):
             if issubclass(each, View):
-                module = each._resource.api_version.replace("/", "_")
+                module = view_resource(each).api_version.replace("/", "_")
                 kind = each.__name__
                 return (
                     f"{cls.__name__}.{name} has the class of whole objects, {kind}, which come from the server; use "

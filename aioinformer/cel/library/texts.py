@@ -157,7 +157,8 @@ def _format_clause(clause: str, value: Any, precision: int) -> str:
         case "e" if isinstance(value, float):
             raise Unsupported("`format` with `%e`")
         case "x" if number or isinstance(value, str | bytes):
-            digits = format(int(value), "x") if number else (value.encode() if isinstance(value, str) else value).hex()
+            content = value.encode() if isinstance(value, str) else value
+            digits = format(int(content), "x") if number else content.hex()
             return digits.upper() if clause == "X" else digits
         case known if known in _CLAUSE_FAULTS:
             raise EvaluationError(f"error during formatting: {_CLAUSE_FAULTS[known]}, was given {type_name(value)}")
@@ -169,6 +170,9 @@ def format_value(value: Any, *, inside: bool = False) -> str:
 
     Args:
         inside: whether the value is part of a list or map, where strings are quoted.
+
+    Raises:
+        EvaluationError: `format` cannot show a value of this type.
     """
     match value:
         case None:

@@ -105,7 +105,11 @@ def _failed(module: str, error: Exception) -> UsageError:
 
 
 def service_account(text: str | None, manager: Manager) -> tuple[str, str]:
-    """Return the name and the namespace of the service account."""
+    """Return the name and the namespace of the service account.
+
+    Raises:
+        UsageError: the text is neither `NAME` nor `NAMESPACE/NAME`.
+    """
     placed = manager.leader_election or manager.webhooks
     namespace, slash, name = (text or manager.name).rpartition("/")
     namespace = namespace or (placed.namespace if placed is not None else "default")

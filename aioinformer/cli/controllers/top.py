@@ -89,7 +89,11 @@ class Screen(msgspec.Struct):
         if self.lost:
             yield self.lost
             return
-        state = "does not run" if not report["running"] else "is a standby" if report["standby"] else "runs"
+        state = "runs"
+        if not report["running"]:
+            state = "does not run"
+        elif report["standby"]:
+            state = "is a standby"
         yield f"{report['manager']} {state}, {_wrong(report)}"
         if report["standby"]:
             yield report["standby"]
@@ -172,6 +176,9 @@ class TopProgram(Program):
         seconds: the run time; None for no end.
         live: whether there is a terminal.
         token_file: with a bearer token for the page, which is read again when it changes; None for none.
+
+    Raises:
+        UsageError: the URL is not one of HTTP, or would get the token in clear text.
     """
 
     def __init__(

@@ -69,14 +69,14 @@ class JsonFormat:
         return self._object_line("store", key_of(obj), obj)
 
     def synced(self, count: int, resource_version: str) -> bytes:
-        return _line({"event": "synced", **self._resource, "count": count, "resourceVersion": resource_version})
+        return json_line({"event": "synced", **self._resource, "count": count, "resourceVersion": resource_version})
 
     def _object_line(self, event: str, key: str, obj: Any, **more: Any) -> bytes:
         uid, version = identity(obj)
         line = {"event": event, **self._resource, "key": key, "uid": uid, "resourceVersion": version, **more}
         if self._whole is not None:
             line["object"] = self._whole(obj)
-        return _line(line)
+        return json_line(line)
 
 
 class Columns:
@@ -174,10 +174,6 @@ class TextFormat:
         return f"{line}  {details}\n".encode() if details else f"{line.rstrip()}\n".encode()
 
 
-def summary_line(figures: Mapping[str, Any]) -> bytes:
-    """Return the line of `-o summary`."""
-    return _line(figures)
-
-
-def _line(fields: Mapping[str, Any]) -> bytes:
+def json_line(fields: Mapping[str, Any]) -> bytes:
+    """Return a line of JSON, as those of `-o json` and `-o summary` are."""
     return visible_json(_encode(fields)) + b"\n"

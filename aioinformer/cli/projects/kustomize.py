@@ -185,10 +185,13 @@ def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> A
         if server.files_secret:
             mounts = [{"name": "certificate", "mountPath": server.files, "readOnly": True}]
             volumes = [{"name": "certificate", "secret": {"secretName": server.files_secret}}]
+    replicas = options.replicas
+    if replicas is None:
+        replicas = 2 if elected else 1
     return _filled(
         "deployment",
         words,
-        replicas=(2 if elected else 1) if options.replicas is None else options.replicas,
+        replicas=replicas,
         # Without an election, two managers must not work at the same time.
         strategy=None if elected else {"type": "Recreate"},
         seconds=_seconds_to_stop(manager),

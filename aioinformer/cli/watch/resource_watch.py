@@ -135,10 +135,9 @@ class ResourceWatch:
 
     def dump(self) -> None:
         """Write the copied objects, always as JSON."""
-        form = self.printer.form
-        lines = (
-            form if isinstance(form, JsonFormat) else JsonFormat(self.name if len(self._options.targets) > 1 else "")
-        )
+        lines = self.printer.form
+        if not isinstance(lines, JsonFormat):
+            lines = JsonFormat(self.name if len(self._options.targets) > 1 else "")
         for obj in self._dump:
             self._write(lines.stored(obj))
 

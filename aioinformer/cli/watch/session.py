@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import Output, WatchOptions
 from aioinformer.cli.output.line_writer import LineWriter
-from aioinformer.cli.output.lines import JsonFormat, TextFormat, summary_line
+from aioinformer.cli.output.lines import JsonFormat, TextFormat, json_line
 from aioinformer.cli.output.palette import Palette, terminal_width, time_of_day, wants_colour
 from aioinformer.cli.output.whole_objects import is_secret, whole_object
 from aioinformer.cli.program import Program
@@ -138,7 +138,7 @@ class WatchSession(Program):
                 total["resources"] = [
                     {"resource": watch.name, **summary_figures([watch], not_measured)} for watch in self._watches
                 ]
-            self._write(summary_line(total))
+            self._write(json_line(total))
 
 
 def line_format(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> LineFormat | None:

@@ -78,6 +78,11 @@ async def edit(
     patch if the target is a name or a part of an object, or if the patch of anything but a view replaces a list: a
     class or a mapping may have left out elements, or members of them. Of a live object, what the class lacks is carried
     over into the lists that are written.
+
+    Raises:
+        OptionError: `attempts` is not a number of attempts.
+        UsageError: `change` is no function, or the object has no version.
+        Conflict: the last attempt met a conflict, or another object has the name.
     """
     if type(attempts) is not int or attempts < 1:
         raise OptionError(f"attempts must be a whole number, at least 1, not {attempts!r}")

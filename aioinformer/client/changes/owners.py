@@ -8,7 +8,7 @@ import msgspec
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.encoding import checked_json
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_record
 from aioinformer.client.changes.patches import check_whole
 from aioinformer.errors import AlreadyOwned, FormerOwner, UsageError
 from aioinformer.resources.references import ObjectReference, get_reference
@@ -171,7 +171,8 @@ def stated_metadata(obj: Any) -> StatedMetadata:
         if all(isinstance(each, dict) for each in found.owner_references or ()):  # not models
             return found
     try:
-        return _decode(obj._record.json if isinstance(obj, View) else checked_json(obj)).metadata or StatedMetadata()
+        raw = view_record(obj).json if isinstance(obj, View) else checked_json(obj)
+        return _decode(raw).metadata or StatedMetadata()
     except msgspec.ValidationError:  # it is no object
         return StatedMetadata()
 

@@ -22,7 +22,7 @@ from aioinformer.transport.proxies import is_loopback
 
 _log = get_logger("aioinformer.controller")
 
-#: Headers of proxies: whoever is behind them is not on this machine.
+#: Headers of proxies: a client behind one is not on this machine.
 _FORWARDED: Final = ("forwarded", "via", "x-real-ip", "x-forwarded-", "x-envoy-", "x-original-")
 
 
@@ -50,7 +50,8 @@ class DebugRequest(WebRequest, frozen=True):
     @property
     def is_same_origin(self) -> bool:
         """Whether a page of this very host has sent it: for requests that change something."""
-        origin, host = self.headers.get("origin", ""), self.headers.get("host", "")
+        origin = self.headers.get("origin", "")
+        host = self.headers.get("host", "")
         site = self.headers.get("sec-fetch-site", "same-origin")
         return bool(host) and site == "same-origin" and urlsplit(origin).netloc.lower() == host.lower()
 

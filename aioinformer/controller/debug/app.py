@@ -125,7 +125,8 @@ class DebugApp:
             self.check.bind(client)
         self.recording = Recording(self.recording.histories.limit, values=self.recording.values)
         self._ended = asyncio.get_running_loop().create_future()
-        self._known, self._memory = (float("-inf"), b""), (float("-inf"), [])
+        self._known = (float("-inf"), b"")
+        self._memory = (float("-inf"), [])
 
     def follow(self, active: ActiveController) -> None:
         """Record what a controller does, which has attached its inputs."""
@@ -274,7 +275,8 @@ class DebugApp:
     async def _measured(self) -> list[dict[str, Any]]:
         """Return what each cache takes, with its tier; measured at most once a minute."""
         async with self._measuring:
-            session, clock = self._session(), asyncio.get_running_loop().time
+            session = self._session()
+            clock = asyncio.get_running_loop().time
             if session is not None and session.informers is not None and clock() - self._memory[0] > _MEASURED:
                 found = await session.informers.memory()
                 rows = [{"cache": key, **msgspec.to_builtins(each)} for key, each in found.items()]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_record
 from aioinformer.controller.inputs.content import json_of
 from aioinformer.errors import USER_ERRORS
 from aioinformer.handlers.calls import key_of
@@ -40,8 +40,11 @@ CHANGES: Final = 5
 _OVERHEAD: Final = 1_500
 #: A state that takes more than this part of the limit is not kept.
 _PART: Final = 4
-_first, _last = itemgetter(0), itemgetter(-1)
-_key, _raw, _old_record = attrgetter("key"), attrgetter("raw"), attrgetter("old._record")
+_first = itemgetter(0)
+_last = itemgetter(-1)
+_key = attrgetter("key")
+_raw = attrgetter("raw")
+_old_record = attrgetter("old._record")
 
 
 class JsonState(msgspec.Struct, frozen=True):
@@ -83,7 +86,8 @@ class LastFew(dict[K, deque[Any]]):
     def drop_half(self) -> None:
         """Drop the half of the keys whose last entries are the oldest."""
         # There may be thousands: none of these steps is one of Python for each of them.
-        kept, times = [*self.items()], [*map(_first, map(_last, self.values()))]
+        kept = [*self.items()]
+        times = [*map(_first, map(_last, self.values()))]
         order = sorted(range(len(kept)), key=times.__getitem__)
         self.clear()
         self.update(map(kept.__getitem__, order[(len(order) + 1) // 2 :]))
@@ -186,7 +190,9 @@ class History:
             if counts[state.key] <= CHANGES:
                 times.append(at)
                 states.append(state)
-        self._times, self._states, self._by_key = times[::-1], states[::-1], None
+        self._times = times[::-1]
+        self._states = states[::-1]
+        self._by_key = None
 
     def drop_oldest(self, size: int) -> int:
         """Drop the oldest changes that take so many bytes together; return how many these are."""
@@ -239,8 +245,10 @@ def _before(notification: Notification[Any]) -> State:
 
 
 def _state_of(key: str, obj: Any) -> State:
-    if obj is None or isinstance(obj, View):
-        return JsonState(key) if obj is None else obj._record
+    if obj is None:
+        return JsonState(key)
+    if isinstance(obj, View):
+        return view_record(obj)
     try:
         state = json_of(obj)
     except USER_ERRORS:  # a class of the user has no JSON form

@@ -75,7 +75,10 @@ def standby(report: Mapping[str, Any]) -> str:
     if elector["leader"] == elector["identity"]:  # nothing that was observed since
         waits = f"it has lost Lease {elector['lease']}, and competes for it again"
     trouble = f" It does not compete for it: {elector['trouble']}." if elector["trouble"] else ""
-    does = f" Until it leads, {_named(idle)} {'does' if len(idle) == 1 else 'do'} nothing here." if idle else ""
+    does = ""
+    if idle:
+        verb = "does" if len(idle) == 1 else "do"
+        does = f" Until it leads, {_named(idle)} {verb} nothing here."
     return f"This replica is a standby: {waits}.{trouble}{does}"
 
 
@@ -170,7 +173,8 @@ def _of_similar(
     report: Mapping[str, Any], what: str, phase: str, reason: str, caches: list[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the problem of some caches with one state and one reason."""
-    names, one = _named([each["cache"] for each in caches]), len(caches) == 1
+    names = _named([each["cache"] for each in caches])
+    one = len(caches) == 1
     why = f" ({phase}: {reason})" if reason else f" ({phase})"
     remedy, see = _PHASES.get(phase, ("", ""))
     subject = f"The cache of {names} has" if one else f"{len(caches)} caches have"
@@ -243,9 +247,12 @@ def _of_controller(report: Mapping[str, Any], name: str, found: Mapping[str, Any
             WARNING, text, "raise `workers=`, or make the runs shorter", "keys-wait", **who, key=oldest["key"]
         )
     if loops := found["looping"]:
-        first, others = loops[0], found["looping_keys"] - 1
+        first = loops[0]
+        others = found["looping_keys"] - 1
         times = f"{first['runs']} times in {first['seconds']:.1f} s"
-        also = f", and {others:,} other{'s' if others > 1 else ''} do so" if others else ""
+        also = f", and {others:,} others do so" if others else ""
+        if others == 1:
+            also = ", and another key does so"
         text = f"Controller {name} triggers itself: {first['key']} ran {times}, each time after its own write{also}"
         remedy = "write only what differs, or filter the change with `when=`"
         if braked := found["braked_keys"]:
@@ -292,7 +299,8 @@ def _of_attempts(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]
             hanging.setdefault((each["awaits"], *each["threads"]), []).append(each)
     for (awaits, *threads), attempts in hanging.items():
         first = max(attempts, key=lambda each: each["seconds"])
-        key, age = first["key"], _age(first["seconds"])
+        key = first["key"]
+        age = _age(first["seconds"])
         where = f" at {awaits}" if awaits else ""
         calls = f", and runs {', '.join(threads)} in a thread" if threads else ""
         text = f"The attempt for {key} of {name} has waited for {age}{where}{calls}"
@@ -306,12 +314,14 @@ def _of_attempts(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]
 
 def _of_parked(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     remedy = "correct the object, whose change runs the key; or the program, whose restart runs all keys"
-    parks, others = found["parks"][:_CAUSES], found["parks"][_CAUSES:]
+    parks = found["parks"][:_CAUSES]
+    others = found["parks"][_CAUSES:]
     for each in parks:
         text = f"{_keys(each['keys'], 'is', 'are')} parked in {name}; {each['key']}: {each['error']}"
         yield _problem(ERROR, text, remedy, "parked", controller=name, key=each["key"])
     if others:
-        count, key = sum(each["keys"] for each in others), others[0]["key"]
+        count = sum(each["keys"] for each in others)
+        key = others[0]["key"]
         text = f"{_keys(count, 'is', 'are')} parked in {name} for {len(others):,} other reasons, {key} for one"
         yield _problem(ERROR, text, remedy, "parked", controller=name, key=key)
 
@@ -328,7 +338,8 @@ def _of_failing(name: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         see = "lasting-conflict" if conflict else "reconciler-fails"
         yield _problem(ERROR, f"{text}, {each['error']}", remedy, see, controller=name, key=each["key"])
     if others := lasting[_CAUSES:]:
-        count, key = sum(each["keys"] for each in others), others[0]["key"]
+        count = sum(each["keys"] for each in others)
+        key = others[0]["key"]
         text = (
             f"{_keys(count, 'fails', 'fail')} again and again in {name} for {len(others):,} other causes, {key} for one"
         )

@@ -121,7 +121,8 @@ class Recording:
                 informer.add_state_handler(partial(self._moved, informer.name))
                 self._moved(informer.name, informer.state)
         self._inputs = {each: known for each, known in self._inputs.items() if not each.has_ended()}
-        gvr, primary = active.controller.resource.gvr, active.inputs.primary
+        gvr = active.controller.resource.gvr
+        primary = active.inputs.primary
         for each in active.inputs.attached():
             if isinstance(each.input, (Primary, Owns)):
                 owns = each.input if isinstance(each.input, Owns) else None
@@ -185,13 +186,22 @@ class Recording:
 
     def _described(self, change: Change, resource: Resource[Any], child: str) -> dict[str, Any]:
         at, before_it, after_it = change
-        what = "added" if not before_it.raw else "updated" if after_it.raw else "deleted"
-        old, new = _json(before_it), _json(after_it)
+        what = "updated"
+        if not before_it.raw:
+            what = "added"
+        elif not after_it.raw:
+            what = "deleted"
+        old = _json(before_it)
+        new = _json(after_it)
         secret = resource.holds_secrets or "Secret" in (old.get("kind"), new.get("kind"))
         lines = []
         for path, before, after in _differences("", old, new) if what == "updated" else ():
             if not self.values or secret:
-                how = "set" if before is _ABSENT else "removed" if after is _ABSENT else "changed"
+                how = "changed"
+                if before is _ABSENT:
+                    how = "set"
+                elif after is _ABSENT:
+                    how = "removed"
                 lines.append(f"{path} {how}{f': {REDACTED}' if self.values else ''}")
             else:
                 lines += [f"- {path}: {_short(before)}"] if before is not _ABSENT else []

@@ -83,11 +83,14 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
         "recording": None,
     }
     if recording is not None:
-        kept, keys = recording.histories, sum(map(len, recording.histories.values()))
+        kept = recording.histories
+        keys = sum(map(len, recording.histories.values()))
         found["recording"] = {"keys": keys, "bytes": kept.size(), "limit": kept.limit, "values": recording.values}
     if session is not None:
         snapshot = session.snapshot()
-        found["failed"], found["ring"], found["leader"] = snapshot["failed"], snapshot["ring"], snapshot["leader"]
+        found["failed"] = snapshot["failed"]
+        found["ring"] = snapshot["ring"]
+        found["leader"] = snapshot["leader"]
         if (leadership := session.leadership) is not None:
             found["elector"] = {
                 "lease": leadership.lease,
@@ -100,7 +103,8 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
             }
         for each, supervised in session.controllers.items():
             found["controllers"][each] = _controller(supervised.active, dict(snapshot["controllers"][each]))
-        found["lifespan"], found["background"] = snapshot["lifespan"], snapshot["background"]
+        found["lifespan"] = snapshot["lifespan"]
+        found["background"] = snapshot["background"]
         found["webhooks"] = {"waits_for": snapshot["webhooks"], "failing": _failing_webhooks(session)}
         found["keys"], found["key_counts"] = _keys(session, recording)
         informers = snapshot["informers"]
@@ -109,7 +113,9 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
             transitions = [{"time": at, "phase": phase, "reason": reason} for at, phase, reason in reversed(moved)]
             found["caches"].append({"cache": known, **cache, "transitions": transitions})
         found["alive"] = session.alive().reasons
-    found["standby"], found["problems"] = standby(found), problems(found)
+    wrong = problems(found)
+    found["standby"] = standby(found)
+    found["problems"] = wrong
     cleaned: dict[str, Any] = scrubbed(found)
     return cleaned
 
@@ -128,7 +134,8 @@ def key_report(
     active: ActiveController, key: ObjectName, recording: Recording | None, summary: bool = False
 ) -> dict[str, Any]:
     """Return what is known of one key of a controller; in a summary, without its changes and its stack."""
-    now, wall = asyncio.get_running_loop().time(), time.time()
+    now = asyncio.get_running_loop().time()
+    wall = time.time()
     known = active.queue.key(key)
     ran = None if recording is None else recording.ran(active.name, key)
     found: dict[str, Any] = {
@@ -144,11 +151,13 @@ def key_report(
         "own_writes": active.own.describe(key),
     }
     if known.failing is not None:
-        found["attempts"], found["error"] = known.failing.attempts, known.failing.error
+        found["attempts"] = known.failing.attempts
+        found["error"] = known.failing.error
         found["conflicts"] = known.failing.conflicts
     if known.parked is not None:
         parked = known.parked
-        found["error"], found["parked"] = parked.reason, parked.kind
+        found["error"] = parked.reason
+        found["parked"] = parked.kind
         found["attempts"] = 0 if parked.kind == "result" else parked.attempts  # of those that failed
         found["since"] = wall - (now - parked.since)
     if ran is not None and recording is not None:
@@ -183,7 +192,8 @@ def _controller(active: ActiveController, snapshot: dict[str, Any]) -> dict[str,
     lines = {str(each.run.key): line_of(stack_of(task.get_coro())) for task, each in active.attempts.items()}
     for each in snapshot["running"]:
         each["awaits"] = lines.get(each["key"], "")
-    queued, undecodable = active.queue.snapshot(None), snapshot["undecodable"]
+    queued = active.queue.snapshot(None)
+    undecodable = snapshot["undecodable"]
     snapshot["failures"] = _failures(queued)
     snapshot["parks"] = _parks(queued, undecodable)
     for name in ("parked", "waiting", "undecodable", "settling", "braked"):
@@ -295,7 +305,8 @@ def stack_of(coroutine: Any) -> list[tuple[str, int, str]]:
     while coroutine is not None and len(found) < 100:
         for prefix, awaited in (("cr", "await"), ("gi", "yieldfrom"), ("ag", "await")):
             if hasattr(coroutine, f"{prefix}_frame"):
-                frame, following = getattr(coroutine, f"{prefix}_frame"), getattr(coroutine, f"{prefix}_{awaited}")
+                frame = getattr(coroutine, f"{prefix}_frame")
+                following = getattr(coroutine, f"{prefix}_{awaited}")
                 if frame is not None:
                     code = frame.f_code
                     found.append((code.co_filename, frame.f_lineno or 0, code.co_name))

@@ -65,6 +65,11 @@ async def reconcile_undecodable(
 
     The request gets the object as the server has it now: a mapping, by the decoder of its resource. The reason says why
     this version cannot be decoded; the version is "" if it could not be read.
+
+    Raises:
+        NothingToDo: the object is gone.
+        RetryAfter: the cache does not show the current version yet.
+        TerminalError: the controller has no handler, so the key is parked.
     """
     objects = request.client.resource(request.resource)
     # A list, which the inputs have the permission for.

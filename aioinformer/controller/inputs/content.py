@@ -14,7 +14,7 @@ import msgspec
 
 from aioinformer.cache.objects.encoding import encoded
 from aioinformer.cache.objects.record import COMPARED, halves_of
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_record
 from aioinformer.transport.json_scanner import members
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def json_of(obj: Any) -> bytes:
     Raises:
         TypeError: the object has no JSON form.
     """
-    return obj._record.json if isinstance(obj, View) else encoded(obj)
+    return view_record(obj).json if isinstance(obj, View) else encoded(obj)
 
 
 def split(raw: bytes) -> Members:
@@ -95,7 +95,8 @@ def only_condition_changed(old: Any, new: Any, kind: str) -> bool:
     if before == after or max(memoryview(before).nbytes, memoryview(after).nbytes) > COMPARED:
         return False
     one, other = ({} if each == _NULL else dict(decode(each)) for each in (before, after))
-    mine, theirs = one.pop("conditions", None) or [], other.pop("conditions", None) or []
+    mine = one.pop("conditions", None) or []
+    theirs = other.pop("conditions", None) or []
     rest = [each for each in mine if each.get("type") != kind]
     others = [each for each in theirs if each.get("type") != kind]
     return one == other and rest == others and mine != theirs
@@ -103,10 +104,12 @@ def only_condition_changed(old: Any, new: Any, kind: str) -> bool:
 
 def _same(old: Any, new: Any, ignored: frozenset[str], same: Same) -> bool:
     try:
-        before, after = json_of(old), json_of(new)
+        before = json_of(old)
+        after = json_of(new)
     except TypeError:  # the class of the objects has no JSON form
         return bool(old == new)
-    first, second = halves_of(before), halves_of(after)
+    first = halves_of(before)
+    second = halves_of(after)
     if first is not None and second is not None:
         # Most changes are found in the metadata, and the rest need not be decoded. With managed fields in an object of
         # 5.8 KB, a change of the annotations takes 25 us instead of 78, and one of the status 37 us instead of 48.
@@ -115,8 +118,10 @@ def _same(old: Any, new: Any, ignored: frozenset[str], same: Same) -> bool:
             return alike and _same_members(_split(first[1]), _split(second[1]), ignored, same)
         except _INVALID:
             pass  # what was cut out was not exactly the managed fields
-    mine, theirs = split(before), split(after)
-    one, other = mine.pop("metadata", _NULL), theirs.pop("metadata", _NULL)
+    mine = split(before)
+    theirs = split(after)
+    one = mine.pop("metadata", _NULL)
+    other = theirs.pop("metadata", _NULL)
     alike = _same_members(mine, theirs, ignored, same)
     return alike and _same_members(_split(one), _split(other), _VERSIONS, same)
 
@@ -137,7 +142,8 @@ def same_value(first: msgspec.Raw | None, second: msgspec.Raw | None) -> bool:
     if max(memoryview(first).nbytes, memoryview(second).nbytes) > COMPARED:  # decoding both could block the event loop
         return False
     try:
-        mine, theirs = decode(first), decode(second)
+        mine = decode(first)
+        theirs = decode(second)
     except _INVALID:
         return False
     # Equal values are compared as JSON, too: in Python, 1 equals 1.0 and True.
@@ -164,7 +170,8 @@ def differing_fields(old: Any, new: Any, limit: int) -> dict[str, tuple[Any, Any
     Raises:
         ValueError: decoding a state could block the event loop.
     """
-    first, second = json_of(old), json_of(new)
+    first = json_of(old)
+    second = json_of(new)
     found: dict[str, tuple[Any, Any]] = {}
     if max(len(first), len(second)) > COMPARED:
         raise ValueError("the objects are too large to be compared")

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_record
 from aioinformer.errors import KeyFuncError, UsageError
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
 
@@ -25,7 +25,8 @@ def key_of(obj: Any) -> ObjectName:
         UsageError: it has no name.
     """
     if isinstance(obj, View):
-        return ObjectName(obj._record.namespace, obj._record.name)
+        record = view_record(obj)
+        return ObjectName(record.namespace, record.name)
     try:
         return object_name(obj)
     except KeyFuncError as error:
@@ -35,7 +36,7 @@ def key_of(obj: Any) -> ObjectName:
 def uid_of(obj: Any) -> str:
     """Return the uid of an object of any form; "" if it has none."""
     if isinstance(obj, View):
-        return obj._record.uid
+        return view_record(obj).uid
     try:
         return metadata_field(metadata_of(obj), "uid", "uid") or ""
     except KeyFuncError:
@@ -45,7 +46,7 @@ def uid_of(obj: Any) -> str:
 def version_of(obj: Any) -> str:
     """Return the resourceVersion of an object of any form; "" if it has none."""
     if isinstance(obj, View):
-        return obj._record.resource_version
+        return view_record(obj).resource_version
     try:
         return metadata_field(metadata_of(obj), "resource_version", "resourceVersion") or ""
     except KeyFuncError:

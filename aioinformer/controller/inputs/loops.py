@@ -340,7 +340,8 @@ class LoopDetector:
         if now < self._quiet_until[bool(why)]:
             return
         self._quiet_until[bool(why)] = now + self._quiet
-        count, seconds = len(streak.times), streak.times[-1] - streak.times[0]
+        count = len(streak.times)
+        seconds = streak.times[-1] - streak.times[0]
         loop = f". It is a loop, because {why}: runs are 1 to 30 s apart until something else changes" if why else ""
         _log.warning(
             "controller %s triggers itself: %s ran %d times in %.1f s, each time after a change that followed its own "
@@ -351,7 +352,8 @@ class LoopDetector:
 
 def _fields_of(what: str, change: Change) -> tuple[FieldChange, ...]:
     """Return the fields that a change has changed. What is not known is one field that has a new value each time."""
-    old, new = change.old, change.new
+    old = change.old
+    new = change.new
     try:
         if change.trigger != "updated":
             return (change_of((what, _OBJECT), _content(old), _content(new)),)

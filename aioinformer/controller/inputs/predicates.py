@@ -74,7 +74,8 @@ class Predicate:
         return self._decide(change) is not False
 
     def __and__(self, other: Predicate) -> Predicate:
-        mine, theirs = self._decide, _checked(other)._decide
+        mine = self._decide
+        theirs = _checked(other)._decide
 
         def both(change: Change) -> bool | None:
             first = mine(change)
@@ -168,7 +169,8 @@ def _fields_changed(name: str, *paths: str, absent: bool = False) -> Predicate:
         raise UsageError('fields_changed: name at least one field, such as "spec.size"')
 
     def differ(change: Change) -> bool:
-        old, new = split(json_of(change.old)), split(json_of(change.new))
+        old = split(json_of(change.old))
+        new = split(json_of(change.new))
         pairs = [(value_at(old, steps), value_at(new, steps)) for steps in parsed]
         if (absent or not change.whole) and all(pair == (None, None) for pair in pairs):
             return True

@@ -141,12 +141,15 @@ def _part(field: Field, digest: int) -> int:
 
 
 def _step(before: Any, after: Any) -> object:
-    old, new = _number(before), _number(after)
+    old = _number(before)
+    new = _number(after)
     if old is not None and new is not None:
         return "by", new - old
     if isinstance(before, (str, list)) and type(before) is type(after):
-        longer = len(after) - len(before)
-        return ("longer",) if longer > 0 else ("shorter",) if longer < 0 else None
+        if len(after) > len(before):
+            return ("longer",)
+        if len(after) < len(before):
+            return ("shorter",)
     return None
 
 

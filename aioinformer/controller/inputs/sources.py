@@ -77,7 +77,8 @@ class Source:
             resource: the primary; checks the form of the keys.
         """
         backoff = Backoff(self._backoff, random=self._random)
-        clock, task = asyncio.get_running_loop().time, asyncio.current_task()
+        clock = asyncio.get_running_loop().time
+        task = asyncio.current_task()
         while True:
             try:
                 await self._follow(enqueue, resource)
@@ -96,7 +97,8 @@ class Source:
         items: Any = self._items
         iterator = aiter(items if hasattr(items, "__aiter__") else items())
         cause = Cause("source", self.name)
-        slicer, invalid = Slicer(), 0
+        slicer = Slicer()
+        invalid = 0
         try:
             async for item in iterator:
                 try:
@@ -144,7 +146,8 @@ class Every:
         self, enqueue: Enqueue, keys: Callable[[], Iterable[ObjectName]], resource: Resource[Any] | None = None
     ) -> None:
         """Enqueue the keys until the task is cancelled; the arguments are those of `Source.run`."""
-        clock, slicer = asyncio.get_running_loop().time, Slicer()
+        clock = asyncio.get_running_loop().time
+        slicer = Slicer()
         cause = Cause("resync", self.name)
         begins = clock()
         for window in cycle(range(_WINDOWS)):

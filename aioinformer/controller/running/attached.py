@@ -129,13 +129,17 @@ class Inputs:
     def _acquire(self, each: Input[Any]) -> SharedIndexInformer[Any]:
         if self.note_deleted is None or not isinstance(self._informers, RingInformers):
             return self._informers.acquire(each.resource, each.options)
-        by_owner = isinstance(each, Owns) and each.controller_only
-        part: Any = "slots" if isinstance(each, Primary) else "owned" if by_owner else ""
+        part: Literal["", "slots", "owned"] = ""
+        if isinstance(each, Primary):
+            part = "slots"
+        elif isinstance(each, Owns) and each.controller_only:
+            part = "owned"
         return self._informers.acquire(each.resource, each.options, part)
 
     async def detach(self) -> None:
         """Remove the handlers, and release the informers. May be repeated."""
-        attached, self._attached = self._attached, []
+        attached = self._attached
+        self._attached = []
         if self._acquired and self._on_undecodable in self.primary.undecodable_handlers:
             self.primary.undecodable_handlers.remove(self._on_undecodable)
         for each in attached:
@@ -226,7 +230,8 @@ class Inputs:
             return found[0]
         where = "owns or watches" if kind is Input else kind.__name__.lower()
         names = ", ".join(each.input.resource.gvr for each in known)
-        others = f" ({'inputs' if kind is Input else where}: {names})" if names else ""
+        what = "inputs" if kind is Input else where
+        others = f" ({what}: {names})" if names else ""
         raise UsageError(f"controller {name} does not watch {wanted.gvr}{others}: add it to {where}")
 
     # Running.
@@ -322,5 +327,7 @@ async def _until_end(attached: Attached) -> None:
 
 def _namespaces_of(informer: SharedIndexInformer[Any]) -> frozenset[str] | None:
     several: frozenset[str] | None = getattr(informer, "namespaces", None)
+    if several is not None:
+        return several
     one = informer.snapshot()["scope"]["namespace"]
-    return several if several is not None else frozenset({one}) if one else None
+    return frozenset({one}) if one else None

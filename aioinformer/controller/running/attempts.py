@@ -227,7 +227,11 @@ class Attempt(msgspec.Struct, eq=False):
         return None if right is None else right.remaining
 
     def before_thread(self) -> None:
-        """Check that the reconciler may begin a thread."""
+        """Check that the reconciler may begin a thread.
+
+        Raises:
+            UsageError: the run has ended.
+        """
         self.check("begin a thread", self.term)
         if self.ended:
             raise UsageError(f"the run for {self.run.key} has ended: await its threads in it")

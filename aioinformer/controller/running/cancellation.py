@@ -102,7 +102,8 @@ class Cancellation:
         for task in left:
             if (attempt := self.attempts.get(task)) is not None:
                 attempt.cut = reason
-                what, extra = f"controller {self._name}: the attempt for", subject_of(self._name, attempt.run.key)
+                what = f"controller {self._name}: the attempt for"
+                extra = subject_of(self._name, attempt.run.key)
                 _log.warning("%s %s is cancelled: %s", what, attempt.run.key, reason, extra=extra)
             task.cancel()
         deadline = clock() + seconds

@@ -32,7 +32,8 @@ _log = get_logger("aioinformer.controller")
 #: Seconds of waiting after which the log says so.
 _LONG: Final = 1.0
 #: Seconds of the first wait for own writes until the server is asked what it has. They double, up to a limit.
-_PATIENCE, _MOST_PATIENCE = 5.0, 60.0
+_PATIENCE = 5.0
+_MOST_PATIENCE = 60.0
 
 
 class CatchUp:
@@ -131,7 +132,9 @@ class OwnWritesGate(msgspec.Struct, eq=False):
 
         `on_late` is called when a wait has taken too long, before the next one; None for one wait.
         """
-        clock, seconds, name = asyncio.get_running_loop().time, _PATIENCE, self.controller.name
+        clock = asyncio.get_running_loop().time
+        seconds = _PATIENCE
+        name = self.controller.name
         reported = logged = False
         while True:
             began = clock()

@@ -154,15 +154,20 @@ def log_outcome(
     controller: str, run: Run, name: str, outcome: Outcome, following: Parked | float | None, errors: RepeatedErrors
 ) -> None:
     """Log what follows an attempt that did not simply succeed: `following` is what the queue made of the outcome."""
-    what, extra = f"controller {controller}: attempt {run.attempt} for {run.key}", subject_of(controller, run.key)
+    what = f"controller {controller}: attempt {run.attempt} for {run.key}"
+    extra = subject_of(controller, run.key)
     if isinstance(following, Parked):
         given = outcome.error if isinstance(outcome, Park) else None
-        error, level = given or TerminalError(following.reason), logging.ERROR if name == "error" else logging.WARNING
-        line, arguments = "%s: parked until an input changes: %s", [following.reason]
+        error = given or TerminalError(following.reason)
+        level = logging.ERROR if name == "error" else logging.WARNING
+        line = "%s: parked until an input changes: %s"
+        arguments = [following.reason]
         if following.kind == "result":  # on purpose
-            level, line = logging.INFO, "%s: waits until an input changes: %s"
+            level = logging.INFO
+            line = "%s: waits until an input changes: %s"
     elif isinstance(outcome, Unfinished):
-        error, left = outcome.error, (following or 0.0) - asyncio.get_running_loop().time()
+        error = outcome.error
+        left = (following or 0.0) - asyncio.get_running_loop().time()
         after = "not retried" if following is None else f"retrying in {max(0.0, left):.2g} s"
         if name == "waiting":
             _log_waiting(what, asyncio.get_running_loop().time() - run.enqueued, f"{error}; {after}", extra)
@@ -171,16 +176,20 @@ def log_outcome(
             _log.debug("%s ended with %s; %s", what, _described(error), after, extra=extra)
             return
         level = logging.WARNING if all(isinstance(each, _EXPECTED) for each in leaves(error)) else logging.ERROR
-        line, arguments = "%s failed with %s; %s", [outcome.reason or _described(error), after]
+        line = "%s failed with %s; %s"
+        arguments = [outcome.reason or _described(error), after]
         if name == "retry_after":
-            level, line = logging.INFO, "%s waits: %s; %s"
+            level = logging.INFO
+            line = "%s waits: %s; %s"
         elif outcome.soon:
-            line, arguments = "%s failed with conflict %s in a row: %s; %s", [str(run.conflicts + 1), *arguments]
+            line = "%s failed with conflict %s in a row: %s; %s"
+            arguments = [str(run.conflicts + 1), *arguments]
         elif outcome.reason:
             line = "%s failed: %s; %s"
     else:
         return
-    subject, once = f"the reconciler of controller {controller} ({origin(error)})", level == logging.INFO
+    subject = f"the reconciler of controller {controller} ({origin(error)})"
+    once = level == logging.INFO
     errors.report(
         subject, error, line, what, *arguments, level=level, key=str(run.key), lines=_LINES, once=once, extra=extra
     )
@@ -214,7 +223,8 @@ def _conflicts_in(error: BaseException) -> str:
     """Return the fields and managers of a conflict that its text does not have: it may be cut."""
     if not isinstance(error, Conflict):
         return ""
-    shown, conflicts = str(error), error.conflicts[:_NAMED]
+    shown = str(error)
+    conflicts = error.conflicts[:_NAMED]
     missing = [f"{each.field[:_LENGTH]}: {each.message[:_LENGTH]}" for each in conflicts if each.field not in shown]
     return f" ({', '.join(missing)})" if missing else ""
 

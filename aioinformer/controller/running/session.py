@@ -270,7 +270,8 @@ class Session:
         self.pulse.start()
         stack.callback(self.pulse.stop)
         if settings.health_port is not None:
-            host, port = settings.health_host, settings.health_port
+            host = settings.health_host
+            port = settings.health_port
             probes = self.alive, lambda: readiness(self.snapshot(), settings.max_staleness)
             options: Any = {"host": host, "port": port, "metrics": settings.metrics}
             options["metrics_check"] = settings.metrics_check
@@ -319,7 +320,8 @@ class Session:
             on_synced=self._office.able_changed.set,
             state=NO_STATE if self._lifespan is None else self._lifespan.state,
         )
-        services, hurry = self._services, self._hurry
+        services = self._services
+        hurry = self._hurry
         self.background.add(
             SupervisedTask(each, services, self._check_fresh, hurry) for each in self._declared_background
         )
@@ -438,7 +440,8 @@ class Session:
             self.end(f"controller {controller.name} has failed")
 
     async def _stop_controllers(self) -> None:
-        clock, running = asyncio.get_running_loop().time, dict(self.controllers)  # `remove` may be under way
+        clock = asyncio.get_running_loop().time
+        running = dict(self.controllers)  # `remove` may be under way
         began = clock()
         reports = await asyncio.gather(*(each.stop(self._hurry) for each in running.values()))
         await self.background.close()  # attempts may have waited for what they do
@@ -494,7 +497,8 @@ class Session:
 
     def statistics(self) -> ManagerStatistics:
         """Return the numbers of the manager and its controllers for metrics. Any thread may call this."""
-        now, name = self.snapshot(), self._settings.name
+        now = self.snapshot()
+        name = self._settings.name
         controllers = (statistics(each.active) for each in tuple(self.controllers.values()))
         return ManagerStatistics(
             name=name,

@@ -181,7 +181,8 @@ class Share:
 
     def _cut(self, slots: set[int]) -> None:
         """Cancel the attempts in slots, unless these may be worked in again."""
-        lost, running = slots - self.membership.accepted, self._cancellation.attempts.items()
+        lost = slots - self.membership.accepted
+        running = self._cancellation.attempts.items()
         if tasks := [task for task, each in running if each.slot in lost and not each.cut]:
             ending = self._cancellation.cut(tasks, "their slot of the ring is lost")
             create_task(ending, name=f"controller {self._name}: cancels attempts")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.report import ControllerReport
     from aioinformer.controller.running.settings import Services
-    from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _log = get_logger("aioinformer.controller")
@@ -74,7 +73,12 @@ class Supervised:
             show_values=settings.show_values,
             log=_log,
         )
-        self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
+        self._own = OwnWrites(
+            lambda group, plural: self.active.inputs.informers_of(group, plural),  # of the run that is active then
+            services.client,
+            field_manager=controller.name,
+            policy=policy,
+        )
         self.active = self._new()
         earlier = self._ledger.begin(settings.name)  # when nothing can fail any more
         if earlier is not None:
@@ -132,9 +136,6 @@ class Supervised:
     def _new(self, earlier: RequestQueue | None = None) -> ActiveController:
         return ActiveController(self.controller, self._services, self._own, earlier)
 
-    def _informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
-        return self.active.inputs.informers_of(group, plural)
-
     async def _run(self) -> None:
         failure: Exception | None = None
         while failure is None:
@@ -152,7 +153,8 @@ class Supervised:
 
     async def _restart(self, failure: Exception) -> Exception | None:
         """Make another `ActiveController` after a delay; return why there is none."""
-        clock, name = asyncio.get_running_loop().time, self.controller.name
+        clock = asyncio.get_running_loop().time
+        name = self.controller.name
         while not self._is_final(failure):
             delay = self._backoff.next(clock())
             self._restarts += 1

@@ -98,7 +98,11 @@ def _lines(old: Any, new: Any) -> list[str]:
     """Return a line for each member that a write removes (-), adds (+) or changes (~)."""
     lines = []
     for path, before, after in _changes(old, new, ""):
-        sign = "+" if before is _ABSENT else "-" if after is _ABSENT else "~"
+        sign = "~"
+        if before is _ABSENT:
+            sign = "+"
+        elif after is _ABSENT:
+            sign = "-"
         lines.append(f"{sign} {path}")
     return _bounded(lines)
 

@@ -220,8 +220,12 @@ class RecordingSender(Sender):
         except ApiError as error:
             self._log.info("%s, and would fail: %s", what, error)
             raise
-        changes_nothing = request.method in ("PUT", "PATCH") and not lines
-        self._log.info("%s%s", what, "; it changes nothing" if changes_nothing else ":" if lines else "")
+        if lines:
+            self._log.info("%s:", what)
+        elif request.method in ("PUT", "PATCH"):
+            self._log.info("%s; it changes nothing", what)
+        else:
+            self._log.info("%s", what)
         for line in lines:
             self._log.info("  %s", line)
         return answer

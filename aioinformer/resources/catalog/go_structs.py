@@ -220,7 +220,9 @@ def _type_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode_items(write: Writer, values: Any) -> Any:
-    return [write({} if value is None else value) for value in values] if isinstance(values, list) else values
+    if not isinstance(values, list):
+        return values
+    return [write({} if value is None else value) for value in values]
 
 
 def _encode_values(write: Writer, values: Any) -> Any:

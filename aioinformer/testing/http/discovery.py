@@ -217,7 +217,9 @@ def _conditional_answer(
 
 def _is_served(registry: Registry, name: str) -> bool:
     """Return whether a document ("api", "apis/GROUP" or "apis/GROUP/VERSION") describes served resources."""
-    root, *rest = name.split("/")
-    group, versions = ("", rest) if root == "api" else (rest[0] if rest else "", rest[1:])
+    root, *versions = name.split("/")
+    group = ""
+    if root != "api" and versions:
+        group, *versions = versions
     known = registry.versions(group)
     return versions[0] in known if versions else bool(known)

@@ -137,6 +137,9 @@ class Fault:
         active: whether it can still strike.
         replica: the storage that a stale replica answers from.
         expired: credentials that have expired.
+
+    Raises:
+        UsageError: there is no such fault, or it has no such parameter, or the value is of another type.
     """
 
     def __init__(self, name: str, params: Mapping[str, Any]) -> None:

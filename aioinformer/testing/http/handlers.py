@@ -76,7 +76,11 @@ class ResourceHandlers:
         return Writes(self._cluster, self._access, self._webhook_services, self._conversions)
 
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        """Answer a request."""
+        """Answer a request.
+
+        Raises:
+            StatusError: the API refuses the request.
+        """
         served = target.served
         verb = target.verb
         assert served is not None

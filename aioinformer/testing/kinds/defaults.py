@@ -68,10 +68,6 @@ def _replication_controller(obj: dict[str, Any]) -> None:
         _default_template(spec)
 
 
-def _pod_template(obj: dict[str, Any]) -> None:
-    _default_template(obj)
-
-
 def _pod(obj: dict[str, Any]) -> None:
     default_pod_spec(_spec(obj), in_template=False)
     align_pod_addresses(obj.get("status") or {})
@@ -344,7 +340,7 @@ _DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _filled("spec", persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem"),
     "pods": _pod,
-    "podtemplates": _pod_template,
+    "podtemplates": _default_template,
     "priorityclasses.scheduling.k8s.io": _filled("", preemptionPolicy="PreemptLowerPriority"),
     "replicasets.apps": _replica_set,
     "replicationcontrollers": _replication_controller,

@@ -212,7 +212,9 @@ _PARTS = {
 
 def _labels(value: Any, field: str, lead: str = "", *, empty: bool = False) -> Iterator[Cause]:
     text = str(value or "")
-    for why in letter_label_faults(text.lower() if lead else text) if text or empty else ():
+    if not text and not empty:
+        return
+    for why in letter_label_faults(text.lower() if lead else text):
         yield Cause.invalid(field, quote(text), lead + why)
 
 

@@ -290,7 +290,9 @@ def _own_violations(
                 scope["self"] = rules.read(value)
             if rule.is_transition_rule:
                 former = rules.read(old) if has_old else None
-                scope["oldSelf"] = (Optional((former,)) if has_old else NONE) if is_optional else former
+                if is_optional:
+                    former = Optional((former,)) if has_old else NONE
+                scope["oldSelf"] = former
             holds = rule.program.evaluate(scope)
         except EvaluationError as error:
             yield Cause.invalid(field, kind, f"{error} evaluating rule: {rule.text}"), False

@@ -27,8 +27,6 @@ from aioinformer.testing.state.storage import Backup, Storage
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from aiohttp import web
-
     from aioinformer.testing.access.certificates import Authority
     from aioinformer.testing.http.listener import OriginChecks
     from aioinformer.testing.state.admission import Admission
@@ -117,7 +115,7 @@ class ApiServer(Contents):
         )
         self._authority = _authority() if tls else None
         secured = None if self._authority is None else self._authority.context(host)
-        self._listener = Listener(self._answer, host, port, secured)
+        self._listener = Listener(lambda request: self._router.handle(request), host, port, secured)
         self._housekeeper = Housekeeper(self._cluster)
         self._effects = FaultEffects(self._faults, self._listener, self._storage, registry, self._handlers.streams)
         self._router = Router(
@@ -238,9 +236,6 @@ class ApiServer(Contents):
             UsageError: unknown fault or parameter.
         """
         return FaultScope(self._effects, Fault(name, params))
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        return await self._router.handle(request)
 
 
 # Few servers need the modules below. They are imported where needed, so that most tests start faster.

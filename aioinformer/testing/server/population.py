@@ -156,6 +156,9 @@ class Workload:
 
     Attributes:
         changes: the number of changes so far.
+
+    Raises:
+        ValueError: the rate is not positive.
     """
 
     def __init__(self, server: ApiServer, *, rate: float = 5.0, seed: int = 1) -> None:

@@ -199,9 +199,11 @@ class Collection:
         return list(islice(self._changes, start, start + limit))
 
     def subscribe(self, wake: Callable[[], None]) -> None:
+        """Call a function after each change, until `unsubscribe`."""
         self._listeners.add(wake)
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
+        """Do not call a function of `subscribe` any more; do nothing if it is called no longer."""
         self._listeners.discard(wake)
 
     def wake(self) -> None:

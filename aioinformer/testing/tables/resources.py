@@ -114,7 +114,9 @@ def _service_port(port: Mapping[str, Any]) -> str:
 
 def _node(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     ready = condition(obj, "Ready")
-    status = ["Ready" if ready == "True" else "NotReady" if ready else "Unknown"]
+    status = ["NotReady" if ready else "Unknown"]
+    if ready == "True":
+        status = ["Ready"]
     if field(obj, "spec.unschedulable"):
         status.append("SchedulingDisabled")
     info = field(obj, "status.nodeInfo", {})

@@ -339,12 +339,15 @@ class RequestQueue:
         run = schedule.running.get(key)
         requested = None if entry is None or not entry.causes else entry
         source = run or requested
+        left_out = 0 if requested is None else requested.left_out
+        if run is not None:
+            left_out = run.causes_left_out
         return KeySnapshot(
             key,
             state,
             None if requested is None else requested.at,
             () if source is None else source.causes,
-            run.causes_left_out if run is not None else 0 if requested is None else requested.left_out,
+            left_out,
             schedule.parked.get(key),
             schedule.failing.get(key),
         )

@@ -165,7 +165,7 @@ async def test_threads_read_a_manager_while_everything_changes(server: ApiServer
         return
 
     watches = [Watch(core_v1.SECRETS, to=lambda obj: [])]
-    manager._declare(Controller("maps", core_v1.CONFIG_MAPS, reconcile, watches=watches))
+    manager.controller(core_v1.CONFIG_MAPS, name="maps", watches=watches)(reconcile)
 
     @manager.validate(core_v1.CONFIG_MAPS, reads=[core_v1.NAMESPACES])
     async def check(request: Any) -> None: ...

@@ -143,6 +143,11 @@ class Reads:
     async def watch(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
+        """Answer a watch until it ends.
+
+        Raises:
+            StatusError: the server refuses the watch.
+        """
         if request.version < HttpVersion11 or request.headers.get("Upgrade", "").lower() == "websocket":
             why = "this server has watches by HTTP/1.1 alone: neither by HTTP/1.0 nor by WebSocket"
             raise statuses.StatusError(501, "NotImplemented", why)

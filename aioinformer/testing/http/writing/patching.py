@@ -117,6 +117,9 @@ def checked_patch(
 
     Args:
         warnings: warnings for the client are appended.
+
+    Raises:
+        StatusError: the patch cannot be applied, or the result is invalid.
     """
     resource = served.resource
     schema = None if served.custom else patch_schema(resource.api_version, resource.kind)
