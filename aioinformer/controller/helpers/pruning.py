@@ -146,7 +146,8 @@ async def apply_set(
     if different or len(proofs) != len(children):
         owner.note_proofs(children.values(), owned)
     applied = [child.applied for child in children.values() if child.applied is not None]
-    leaving, kept = [], []
+    leaving = []
+    kept = []
     for resource in reversed(resources):
         for key, obj in owned[resource].items():
             wanted = children.get((resource, key))
@@ -246,7 +247,8 @@ class _Owner:
 
     def _mark(self, obj: Any, resource: Resource[Any]) -> dict[str, Any]:
         """Return an object of the set with its namespace, and with what shows its owner."""
-        made, namespace = document_of(obj), self._request.namespace
+        made = document_of(obj)
+        namespace = self._request.namespace
         metadata = made["metadata"] = made.get("metadata") or {}
         if resource.namespaced and namespace and not metadata.get("namespace"):
             metadata["namespace"] = namespace
@@ -304,7 +306,9 @@ class _Owner:
 
     async def apply(self, child: _Child, *, force: bool) -> Applied[Any] | None:
         """Apply an object of the set to the known one, or as a new one; return None if it is being deleted."""
-        resource, obj, known = child.resource, child.made, child.known
+        resource = child.resource
+        obj = child.made
+        known = child.known
         client = self._request.client.resource(resource)
         if known is None:
             try:
@@ -327,7 +331,8 @@ class _Owner:
             None: it is deleted, or is being deleted. "": another object has its name. Otherwise, why it is kept.
         """
         # A class of the user, and what a transform returns, may lack the owner references that forbid the deletion.
-        is_whole, conflicts = isinstance(obj, View) and _shows_managers(obj), 0
+        is_whole = isinstance(obj, View) and _shows_managers(obj)
+        conflicts = 0
         while True:
             if conflicts or not is_whole:
                 obj = await self._get(resource, key)
@@ -378,7 +383,8 @@ class _Owner:
         if controller is not None and controller.uid != self._uid and controller != controller_of(child.made):
             reason = f"its controller is {controller.kind} {controller.name}"
         elif not self._has(found):
-            controller, reason = None, "it is not of this set"
+            controller = None
+            reason = "it is not of this set"
         else:
             return
         what = f"{child.resource.group_resource} {object_name(found)}"

@@ -193,7 +193,8 @@ class _Status:
         for each in self._conditions:
             seen = generation if each.observed_generation is None else each.observed_generation
             since = each.last_transition_time or self._now
-            reason, message = each.reason or "", each.message or ""
+            reason = each.reason or ""
+            message = each.message or ""
             conditions = with_condition(
                 conditions_in(wanted),
                 each.type,
