@@ -24,20 +24,18 @@ from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.background_tasks import BackgroundTasks, SupervisedTask
 from aioinformer.controller.running.inspection import snapshot, statistics
 from aioinformer.controller.running.office import Office
+from aioinformer.controller.running.server_access import open_events, open_transport
 from aioinformer.controller.running.settings import GuardedThread, Services, Settings
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.controller.writes.current import CurrentCaches
 from aioinformer.controller.writes.permits import UnansweredWrites
 from aioinformer.errors import AioinformerError, UsageError, collapsed
 from aioinformer.factory.pool import InformerPool, SharedFactory
-from aioinformer.logs import get_logger, visible
+from aioinformer.logs import get_logger
 from aioinformer.metrics.counters import count_requests
 from aioinformer.metrics.statistics import ManagerStatistics
-from aioinformer.resources.references import get_reference
 from aioinformer.ring.informers import RingInformers
 from aioinformer.state import NO_STATE
-from aioinformer.transport.auth.credentials import connect
-from aioinformer.transport.clients import Client as ClientArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from aioinformer.factory.pool import ControllerInformers
     from aioinformer.leaderelection.leadership import Leadership
     from aioinformer.listening import Port
-    from aioinformer.transport import Transport
     from aioinformer.webhooks import Admission
 
 _log = get_logger("aioinformer.controller")
@@ -279,7 +276,7 @@ class Session:
             await stack.enter_async_context(server.serve())
         if self._debug is not None and settings.debug_port is not None:
             await stack.enter_async_context(self._debug.serve(settings.debug_port))
-        transport = await self._connect(stack)
+        transport = await open_transport(settings, stack)
         self._client = Client(transport)
         if isinstance(settings.metrics_check, Rbac):
             settings.metrics_check.bind(self._client)
@@ -297,7 +294,7 @@ class Session:
         stack.callback(self._end_debug)
         if self._debug is not None:
             self._debug.begin(self._client)
-        event = await self._events(stack, transport)
+        event = await open_events(settings, stack, transport)
         if settings.ring is not None and not settings.dry_run:
             from aioinformer.controller.running.replica import Replica
 
@@ -370,16 +367,6 @@ class Session:
     def _writes_as(self, name: str) -> bool:
         """Return whether a field manager is that of a controller or a background task."""
         return any(writes_as(each, name) for each in (*self.controllers, *self.background.tasks))
-
-    async def _connect(self, stack: AsyncExitStack) -> Transport:
-        settings = self._settings
-        if settings.client is not None:
-            client = ClientArgument(settings.client)
-            stack.push_async_callback(client.aclose)
-            return client.transport
-        if settings.factory is not None:
-            return settings.factory.transport
-        return (await stack.enter_async_context(await connect())).transport
 
     # Controllers.
 
@@ -511,25 +498,3 @@ class Session:
             webhooks=tuple(replace(each.statistics(), manager=name) for each in self._settings.admission.counters()),
             loop_delay=self.pulse.delays.snapshot(),
         )
-
-    # Events.
-
-    async def _events(self, stack: AsyncExitStack, transport: Transport) -> Any:
-        settings = self._settings
-        if settings.dry_run:
-            return _log_event
-        if settings.recorder is not None:
-            return settings.recorder.event
-        from aioinformer.events import CoreEventSink
-        from aioinformer.events.broadcaster import EventBroadcaster
-
-        broadcaster = await stack.enter_async_context(EventBroadcaster())
-        broadcaster.start_recording_to_sink(CoreEventSink(transport))
-        return broadcaster.new_recorder(settings.name).event
-
-
-def _log_event(obj: Any, type: str, reason: str, message: str) -> None:
-    about = get_reference(obj)
-    key = "/".join(filter(None, (about.namespace, about.name)))
-    text = "dry run: event %s %s about %s %s is not sent: %s"
-    _log.info(text, type, reason, about.kind, visible(key), visible(message))

@@ -91,15 +91,19 @@ class CurrentCaches:
             since: by the clock of the event loop.
             subject: the beginning of log lines about failures.
         """
-        progress, backoff, patience = self._progress(informer), Backoff(_BACKOFF, random=self._random), _PATIENCE
-        clock, task = asyncio.get_running_loop().time, asyncio.current_task()
+        progress = self._progress(informer)
+        backoff = Backoff(_BACKOFF, random=self._random)
+        patience = _PATIENCE
+        clock = asyncio.get_running_loop().time
+        task = asyncio.current_task()
         async with progress.lock:
             progress.problem = ""  # of an earlier term
             while progress.current_at < since:
                 began = clock()
                 try:
                     await _catch_up(informer, patience)
-                    progress.current_at, progress.problem = began, ""
+                    progress.current_at = began
+                    progress.problem = ""
                 except (Exception, asyncio.CancelledError) as error:  # a transport of the user may raise anything
                     if is_ending(error, task):
                         raise
@@ -200,7 +204,8 @@ async def _pages(lister_watcher: ListerWatcher[Any]) -> AsyncGenerator[tuple[str
         async with aclosing(read_page(lister_watcher, options, decoder, _READING)) as answers:
             async for answer in answers:
                 if isinstance(answer, PageEnded):
-                    version, token = answer.resource_version, answer.continue_token
+                    version = answer.resource_version
+                    token = answer.continue_token
                 else:
                     items += answer.items
         yield version, items

@@ -104,7 +104,8 @@ class OwnWrites:
         """
         if earlier._client.transport is self._client.transport:
             earlier.close()  # its informers may have stopped
-            self.recorded, earlier._inputs = earlier.recorded, self._inputs  # writes under way end there
+            self.recorded = earlier.recorded
+            earlier._inputs = self._inputs  # writes under way end there
 
     def close(self) -> None:
         """Release the informers. What they may not show is read after `take_over`."""
@@ -204,7 +205,8 @@ class OwnWrites:
 
     async def _read(self, writes: Writes, unread: Unread) -> None:
         """Read what the server has, and await that."""
-        target, known = unread.target, unread.write
+        target = unread.target
+        known = unread.write
         if not self._is_watched(target):  # any more
             writes.unread.pop(unread.id, None)
             return
@@ -283,8 +285,10 @@ class OwnWrites:
 
     def _record(self, writes: Writes, flight: Flight, answer: bytes) -> Metadata:
         """Await what the answer says, and return the metadata in it."""
-        target, document = flight.target, read(answer)
-        informers, metadata = self._inputs(target.group, target.plural), document.metadata
+        target = flight.target
+        document = read(answer)
+        informers = self._inputs(target.group, target.plural)
+        metadata = document.metadata
         foreign = bool(target.subresource) and document.kind not in {each.resource.kind for each in informers}
         if target.verb == "delete" and document.kind == "Status":
             self._gone(writes, flight, document.deleted or flight.uid)

@@ -30,7 +30,8 @@ class Flight:
 
     def unread(self) -> Unread:
         """Return what to read if the answer does not say what the server has."""
-        target, query = self.target, dict(self.request.query)
+        target = self.target
+        query = dict(self.request.query)
         if target.verb == "deletecollection":
             return Unread(target, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         if target.name:
@@ -103,7 +104,8 @@ class Writes:
         known = self.awaited.get(name)
         if known is not None:
             if not write.version or is_older(write.version, known.write.version):
-                write, obj = known.write, None
+                write = known.write
+                obj = None
             gone = gone or known.gone
         missing = [(informer, informer.expect(write, obj, gone=gone)) for informer in informers]
         if missing:
@@ -114,7 +116,8 @@ class Writes:
         stores: tuple[dict[Any, Any], ...] = (self.awaited, self.unread)
         for known in stores:
             for name, each in list(known.items()):
-                target, write = each.target, each.write
+                target = each.target
+                write = each.write
                 of_object = write is not None and write.key == key and resource == (target.group, target.plural)
                 if of_object and write.version and covers(version, write.version):
                     del known[name]
