@@ -88,9 +88,11 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     if isinstance(fields, str):
         return fields
     # The form of the server is worked out only where the configuration as it is leaves a doubt.
-    return _Proof(not created, True).difference(fields, wanted, wanted, live, "") and _Proof(
-        not created, is_builtin(whole)
-    ).difference(fields, wanted, stored_form(whole), live, "")
+    unformed = _Proof(not created, strict=True, formed=False)
+    formed = _Proof(not created, strict=is_builtin(whole), formed=True)
+    return unformed.difference(fields, wanted, wanted, live, "") and formed.difference(
+        fields, wanted, stored_form(whole), live, ""
+    )
 
 
 def creation_manager(manager: str, desired: bytes) -> str:
@@ -123,10 +125,12 @@ class _Proof(NamedTuple):
         exact: whether the fields are those of an apply. Otherwise, those that the configuration lacks are defaults.
         strict: whether values that the server replaces are `Whole`. If not, those that it merges may be proven, too,
             whose members belong to other managers.
+        formed: whether `stored` is the form of the server. If not, it is the configuration itself.
     """
 
     exact: bool
     strict: bool
+    formed: bool
 
     def difference(self, fields: Any, wanted: Any, stored: Any, live: Any, path: str) -> str:
         """Return the first difference below a path, "" for none. `stored` is `wanted` in the form of the server."""
@@ -139,7 +143,9 @@ class _Proof(NamedTuple):
             # Of an element that is merged with others, its key at least would be recorded.
             is_element = path.endswith("]")
             if self.strict and isinstance(stored, dict) and not isinstance(stored, Whole) and not is_element:
-                same = not wanted and isinstance(live, dict)  # merged, so that other managers may set members
+                # Merged, so that other managers may set members; or replaced, as a selector is: only the form of the
+                # server tells the two apart.
+                same = not wanted and isinstance(live, dict) and (self.formed or not live)
             else:  # a server may store it as it was sent
                 same = is_same(wanted, live) or (contains(live, stored) and (not self.exact or contains(stored, live)))
             return "" if same else f"{path or 'the object'} differs"

@@ -103,6 +103,17 @@ async def test_proof_of_no_change_is_never_wrong(client: Any) -> None:
     assert proven > 15
 
 
+async def test_selector_that_becomes_empty_is_sent(client: Any) -> None:
+    """An empty selector selects everything: it replaces the former one, and is not merged with it."""
+    policies = client.networking.v1.networkpolicies
+    spec = {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"]}
+    desired = {"metadata": {"name": "all", "namespace": client.namespace}, "spec": spec}
+    cached = await policies.apply(desired)
+    applied = await policies.apply_if_changed({**desired, "spec": {**spec, "podSelector": {}}}, cached)
+    assert not applied.skipped
+    assert not applied.object.spec.pod_selector.match_labels
+
+
 async def test_custom_resources_are_proven_by_their_schema(client: Any) -> None:
     group = f"{client.namespace}.example.com"
     item = {"type": "object", "properties": {"name": {"type": "string"}, "size": {"type": "integer", "default": 1}}}
@@ -159,6 +170,7 @@ async def test_custom_resources_are_proven_by_their_schema(client: Any) -> None:
     assert reason("spec", "tags", to=["y"])
     assert reason("spec", "steps", 0, "size", to=4)
     assert reason("spec", "whole", to={"k": "v", "l": "w"})
+    assert reason("spec", "whole", to={})
     assert reason("spec", "open", "flag", to=1)
     assert reason("spec", "open", "deep", "list", 1, "a", to=2)
 
