@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aioinformer.backoff import retry_after
 from aioinformer.concurrency import Slicer, is_ending
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
         Callable[[bytes], WatchEvent],
         Callable[[list[WatchEvent], bytes, int, int], int],
     ]
-
-T = TypeVar("T")
 
 _log = get_logger("aioinformer.reflector")
 
@@ -300,9 +298,12 @@ class Responses:
         #: The request whose response has no head yet.
         self._pending: Send | None = None
         self.silent_for = 0.0
-        #: The limit of the wait in progress, and whether `interrupt` has ended the last one.
+        #: The wait in progress, and whether `interrupt` has ended the last one.
         self._wait: asyncio.Timeout | None = None
         self._interrupted = False
+        #: When the wait in progress ends, by the clock of the event loop (None: never), and the timer that ends it.
+        self._limit: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def next_page(self) -> str:
@@ -335,8 +336,10 @@ class Responses:
         if reader is None:
             head = await self._receive_head(self._requests.response(patience), patience, self._late(step, begin))
             return () if head is None else (head,)
+        self._limit_wait(None if patience is None else begin + patience)
         try:
-            chunk = await self._within(None if patience is None else begin + patience, anext(reader.chunks, None))
+            async with asyncio.timeout(None) as self._wait:
+                chunk = await anext(reader.chunks, None)
         except TimeoutError:
             if self._interrupted:
                 return ()
@@ -347,6 +350,8 @@ class Responses:
             return (Failed(error),)
         except (Exception, asyncio.CancelledError) as error:
             return (Failed(self._as_transport_error("the response could not be read", error)),)
+        finally:
+            self._wait = None
         if chunk is not None:
             self.last_event = time()
         self.silent_for += clock() - begin
@@ -377,25 +382,43 @@ class Responses:
             self._interrupted = True
             self._wait.reschedule(asyncio.get_running_loop().time())
 
-    async def _within(self, limit: float | None, wait: Awaitable[T]) -> T:
-        """Wait for something.
+    def _limit_wait(self, limit: float | None) -> None:
+        """Set when the next wait ends, if nothing ends it before.
+
+        One timer serves all waits, because nearly all timers of single waits would be cancelled: they and the frame of
+        a function around each wait cost XXX of an event that comes alone.
 
         Args:
             limit: by the clock of the event loop; None for no limit.
-            wait: for the server.
-
-        Raises:
-            TimeoutError: the limit was reached, or `interrupt` was called.
         """
         self._interrupted = False
-        try:
-            async with asyncio.timeout_at(limit) as self._wait:
-                return await wait
-        finally:
-            self._wait = None
+        self._limit = limit
+        if limit is not None and (self._timer is None or limit < self._timer.when()):
+            self._set_timer(limit)
+
+    def _set_timer(self, at: float) -> None:
+        self._cancel_timer()
+        self._timer = asyncio.get_running_loop().call_at(at, self._on_timer)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self) -> None:
+        """End the wait in progress, or set the timer again if its limit has moved."""
+        self._timer = None
+        if self._wait is None or self._limit is None:
+            return  # the next wait sets the timer
+        now = asyncio.get_running_loop().time()
+        if self._limit > now:
+            self._set_timer(self._limit)
+        elif not self._wait.expired():
+            self._wait.reschedule(now)
 
     async def close(self) -> None:
         """Close the open response, and discard a pending one."""
+        self._cancel_timer()
         if self._pending is not None:
             await self._requests.discard()
             self._pending = None
@@ -415,8 +438,10 @@ class Responses:
         """
         step = self._pending
         assert step is not None, "the protocol sends a request before it reads"
+        self._limit_wait(None)
         try:
-            head = await self._within(None, response)
+            async with asyncio.timeout(None) as self._wait:
+                head = await response
         except TransportError as error:
             self._pending = None
             return Failed(error)
@@ -425,6 +450,8 @@ class Responses:
                 return None
             self._pending = None
             return Failed(self._as_transport_error("the request could not be sent", error))
+        finally:
+            self._wait = None
         if head is None:
             self.silent_for += patience or 0.0
             return late
