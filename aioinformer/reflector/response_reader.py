@@ -385,8 +385,7 @@ class Responses:
     def _limit_wait(self, limit: float | None) -> None:
         """Set when the next wait ends, if nothing ends it before.
 
-        One timer serves all waits, because nearly all timers of single waits would be cancelled: they and the frame of
-        a function around each wait cost XXX of an event that comes alone.
+        One timer serves all waits, because nearly all timers of single waits would be cancelled.
 
         Args:
             limit: by the clock of the event loop; None for no limit.
