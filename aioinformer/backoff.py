@@ -1,4 +1,9 @@
-"""How long to wait after a failure: exponential backoff, and `Retry-After`."""
+"""How long to wait after a failure: exponential backoff, and `Retry-After`.
+
+The rooms that wait choose the values. The defaults of `BackoffOptions` are used by `reflector/options.py` and
+`resources/discovery.py`. Others have their own: `client/retries.py`, `workqueue/requests/outcomes.py`,
+`controller/inputs/sources.py`, `controller/running/settings.py` and `controller/writes/current.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,10 @@ RESET_AFTER = 120.0
 
 class BackoffOptions(msgspec.Struct, frozen=True):
     """The parameters of a backoff. The defaults are those of client-go's reflectors.
+
+    The option `backoff` of informers (`ReflectorOptions`) and `Discovery` have these defaults; those of `QueueOptions`,
+    `Source` and `Restart` have their own. The delays of a client's repetitions, and of reads that show whether a cache
+    is current, are fixed.
 
     After two minutes without a failure, the next delay is `initial` again.
 

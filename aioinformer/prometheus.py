@@ -77,8 +77,17 @@ _LABELS: Final[dict[type, tuple[str, ...]]] = {
 }
 #: Where further labels of a metric stand among these.
 _INNER: Final = 4
-#: For each kind of statistics, its metrics: name with further labels, family, value, and help. A value is an attribute
-#: of the statistics, or one of `_VALUES`; of a summary, count and sum. With further labels, it is a mapping of theirs.
+#: For each kind of statistics, its metrics, one a line: `NAME[LABEL,LABEL] FAMILY VALUE HELP`.
+#:
+#: - NAME is that of the family. The client library appends `_total` to counters; histograms have `_bucket`, `_count`
+#:   and `_sum`, summaries `_count` and `_sum`. The labels in brackets are added to those of `_LABELS`.
+#: - FAMILY is a key of `_FAMILIES`.
+#: - VALUE is an attribute of the statistics, such as `objects` or `lists.count`, or a key of `_VALUES`, whose function
+#:   computes the value from the statistics. A gauge or a counter needs a number or a bool, and a histogram needs
+#:   `Durations`. A summary needs two attributes with a comma between them: the count and the sum. If the value is None,
+#:   there is no series. With labels in brackets, VALUE is a mapping of such values by the label; with several labels,
+#:   its keys are tuples in the order of the brackets.
+#: - HELP is the rest of the line. NAME, FAMILY and VALUE contain no space.
 _METRICS: Final[dict[type, str]] = {
     InformerStatistics: """
         informer_healthy gauge healthy Whether the cache follows the server.
@@ -101,7 +110,7 @@ _METRICS: Final[dict[type, str]] = {
         reflector_watches counter watches.count Watches that have ended.
         reflector_short_watches counter short_watches Watches that ended within a second and without an event.
         reflector_watch_duration_seconds summary watches.count,watches.total Durations of watches.
-        reflector_items_per_watch summary watches.count,watched Events in each watch.
+        reflector_items_per_watch summary watches.count,watched Events so far, over the watches that have ended.
     """,
     QueueStatistics: """
         workqueue_depth gauge depth Items that wait for a worker.

@@ -1,15 +1,17 @@
-"""Send the requests of a client, wait for a server that is not ready, and repeat a request where that is safe.
+"""`Sender` sends the requests of a client, waits for a server that is not ready, and repeats them where that is safe.
 
-A request is repeated only if the server has certainly not processed it, or if processing it twice changes nothing:
+A request is repeated only if the server has certainly not processed it, or if processing it twice changes nothing. The
+page *Writing objects* has the same table:
 
 | failure | reads and dry runs | writes |
 |---|---|---|
 | no connection to the server, so that nothing was sent | repeat | repeat |
-| the timeout passed before there was a slot or a connection | raise | raise |
-| 429 with `Retry-After`; 503 with `Retry-After`; a server that says it is starting | repeat | repeat |
-| any other answer of 500 and above with `Retry-After` | repeat | raise |
+| an untrusted certificate, an unknown host, failed credentials | raise | raise |
+| no slot or no connection within the timeout | `TransportError` | `TransportError`; nothing was written |
+| 429 or 503 with `Retry-After`; 500 with it, if the server says that it is starting | repeat | repeat |
+| any other answer of 500 and above with `Retry-After` | repeat | raise; it may have been processed |
 | the connection broke after the request was sent | repeat | `WriteOutcomeUnknown` |
-| the timeout passed after the request was sent | raise | `WriteOutcomeUnknown` |
+| the timeout passed after the request was sent | `TransportError` | `WriteOutcomeUnknown` |
 | any other answer, 429 without `Retry-After` included | raise | raise |
 
 The precondition of a version does not make a write repeatable: if the server processed the first one, the repetition

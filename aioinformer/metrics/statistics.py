@@ -24,7 +24,7 @@ class InformerStatistics(msgspec.Struct, frozen=True):
         listed: objects in these lists.
         watches: durations of the watches that have ended, from the first byte.
         short_watches: those of them that ended within a second and without an event.
-        watched: events in these watches.
+        watched: events of watches. They count when they arrive, so the watches that are open are included.
         phase: what the informer is doing, as in `InformerState`.
         healthy: whether the cache follows the server.
         handler_errors: exceptions that handlers raised.

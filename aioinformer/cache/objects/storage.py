@@ -11,7 +11,8 @@
 
 To add a tier:
 
-1. Add its name to `Storage`, and a row to the table above.
+1. Add its name to `Storage` and, twice, to `DecodedTier`: as a string, and as the member of `Storage`. Add a row to the
+   table above.
 2. Write a `Tier`: a function that takes the record that arrived and returns the record to store. It never changes
    its argument, and keeps key, uid and version. `record.with_raw(raw)` returns a record with other bytes. `stripped` is
    the shortest example. If members are missing that matter to a writer, return a `Part`, as `projection` does.
@@ -19,8 +20,13 @@ To add a tier:
    `PackedRecord` in `compression` does. If the decoded object is stored, override `recall`, too, as `DictRecord` does,
    and return it to readers: see where `ObjectType` (in `codec`) compares with `Storage.DICT`.
 4. Return the function in `tier_for`.
-5. Add the name to the tests of all tiers (test_storage.py in tests/unit/cache and in tests/unit/informer), to the
-   options that list the tiers (`InformerOptions`, `SharedIndexInformer`), and to the table in docs/objects.md.
+5. If readers decode the stored body later, add the tier to `_DECODED_LATER` in `factory/memory.py`. If it drops members
+   of objects, add it to those for which `whole` is False in `controller/inputs/mapping.py`.
+6. Add the name to the docstrings that list the tiers (`InformerOptions`, `SharedIndexInformer`), and to the table in
+   docs/objects.md.
+7. Tests of all tiers take them from `Storage`: tests/unit/cache/test_storage.py, for one, and
+   `test_every_tier_delivers_the_same_notifications` in tests/unit/informer/test_objects.py. Add a test of what the tier
+   drops to the first file.
 
 Compression has a state and a background task, so its tier is made by `Compressor` (in `cache.compressor`).
 """

@@ -208,6 +208,16 @@ def test_design_names_places_that_exist() -> None:
         assert [name for name in names if name not in files and not re.search(rf"\b{name}\b", source)] == []
 
 
+def test_page_and_client_agree_which_requests_are_repeated() -> None:
+    head = "| failure | reads and dry runs | writes |"
+    of_page, of_client = (
+        path.read_text().partition(head)[2].partition("\n\n")[0].splitlines()
+        for path in (DOCS / "writing.md", PROJECT / "aioinformer" / "client" / "retries.py")
+    )
+    assert len(of_page) > 5
+    assert of_page == of_client
+
+
 # Names in the tables for users of client-go and of other frameworks.
 
 #: What the variables of a page stand for.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer import RunOptions
 from aioinformer.backoff import BackoffOptions
+from aioinformer.cache import Storage
 from tests.system.simulation.collection import Selection
 
 if TYPE_CHECKING:
@@ -92,16 +93,8 @@ class Fault:
 
 
 _NAMESPACES = ("default", "kube-system", "web")
-_TIERS: tuple[StorageTier, ...] = (
-    "bytes",
-    "bytes",
-    "bytes",
-    "stripped",
-    "compressed",
-    "projection",
-    "metadata",
-    "dict",
-)
+#: The default is drawn more often.
+_TIERS: tuple[StorageTier, ...] = (Storage.BYTES, Storage.BYTES, *Storage)
 #: Faults that are drawn more often: they have consequences only together with others.
 _OFTEN = ("restore", "restore", "restart", "compaction", "stale", "double")
 _HIGHEST_BYTES = 64 * 1024

@@ -14,6 +14,7 @@ import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
 from aioinformer import Resource, to_json
+from aioinformer.cache import Storage
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.objects.refusals import refusal
@@ -197,13 +198,14 @@ LEFT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("storage", ["bytes", "metadata", "dict", "compressed"])
+@pytest.mark.parametrize("storage", Storage)
 @pytest.mark.parametrize("left", LEFT)
 def test_uid_and_version_are_those_of_the_server_whatever_a_transform_leaves(left: str, storage: str) -> None:
     def slim(widget: Any) -> Any:
         return {"metadata": {"name": "a", "namespace": "ns", **LEFT[left]}, "spec": widget.get("spec")}
 
-    kind: ObjectType[Any] = ObjectType(WIDGETS, transform=slim, storage=storage)
+    fields = ["spec"] if storage == Storage.PROJECTION else []
+    kind: ObjectType[Any] = ObjectType(WIDGETS, transform=slim, storage=storage, fields=fields)
     seen = kind.to_view(kind.on_arrival(encoded()))
     document = json.loads(to_json(seen))["metadata"]
     assert (document["uid"], document["resourceVersion"]) == ("u", "7")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pydantic
@@ -13,7 +13,7 @@ import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
 from aioinformer import Resource, to_json
-from aioinformer.cache import Storage
+from aioinformer.cache import Storage, StorageTier
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.compression import AGED, SAMPLES, Codec, Compression, PackedRecord
 from aioinformer.cache.objects.record import Record, decode_record
@@ -45,7 +45,7 @@ def kept(storage: str, fields: tuple[str, ...] = (), raw: bytes = POD) -> tuple[
     return objects, objects.on_arrival(objects.decode(raw))
 
 
-@pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata", "dict"])
+@pytest.mark.parametrize("storage", Storage)
 def test_every_tier_keeps_identity_and_labels(storage: str) -> None:
     objects, record = kept(storage, ("spec.nodeName",))
     document = json.loads(record.json)
@@ -88,7 +88,7 @@ def test_dict_tier_is_decoded_once_and_read_only() -> None:
         pod["spec"]["nodeName"] = "n2"
 
 
-@pytest.mark.parametrize("storage", ["stripped", "projection", "metadata", "dict"])
+@pytest.mark.parametrize("storage", sorted({*Storage} - {Storage.BYTES, Storage.COMPRESSED}))
 def test_tiers_do_not_keep_dropped_bytes_alive(storage: str) -> None:
     marker = b'"x":"' + b"y" * 100_000 + b'"'
     raw = POD.replace(b'"nodeName"', marker + b',"nodeName"').replace(b'"manager"', marker + b',"manager"')
@@ -96,6 +96,11 @@ def test_tiers_do_not_keep_dropped_bytes_alive(storage: str) -> None:
     del raw
     gc.collect()
     assert not [each for each in gc.get_referents(record, record.labels, record.fields) if len(repr(each)) > 200_000]
+
+
+def test_types_of_the_option_name_every_tier() -> None:
+    names = [name for each in get_args(StorageTier) for name in (get_args(each) or [each])]
+    assert sorted(map(repr, names)) == sorted(repr(name) for tier in Storage for name in (tier, tier.value))
 
 
 @pytest.mark.parametrize("name", ["byte", "", "BYTES"])

@@ -70,6 +70,7 @@ async def test_scrape_has_informer_metrics_with_names_of_client_go(
     async with informer_of(pods, options=RunOptions(queue=queue), on_add=slow, **measured):
         pods.put("c")
         await asyncio.sleep(20)
+        assert (shown("reflector_watches_total"), shown("reflector_items_per_watch_sum")) == (0, 1)
         pods.end_watches()
         await settled()
         assert shown("informer_store_items") == 3
