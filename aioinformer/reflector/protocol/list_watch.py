@@ -209,8 +209,8 @@ class ListWatchProtocol:
     def receive(self, answer: Answer, now: float) -> list[Conclusion]:
         """Process the answer to the last step, and return the conclusions."""
         match answer:
-            case Watched(events, received):
-                return self._on_events(events, received, now)
+            case Watched(events, listed_bytes):
+                return self._on_events(events, listed_bytes, now)
             case Listed(items):
                 self._on_items(items, now)
             case PageEnded(version, token):
@@ -227,8 +227,8 @@ class ListWatchProtocol:
                 self._on_failure(error, now)
             case Idled(seconds):
                 self._on_idle(seconds, now)
-            case Elapsed(received) if self.state.reading:
-                self._on_elapsed(received, now)
+            case Elapsed(listed_bytes) if self.state.reading:
+                self._on_elapsed(listed_bytes, now)
         return []
 
     def _on_accepted(self, now: float) -> None:
@@ -256,10 +256,10 @@ class ListWatchProtocol:
             self._watches.headless = True
             self._start_reading(now)
 
-    def _on_elapsed(self, received: int, now: float) -> None:
+    def _on_elapsed(self, listed_bytes: int, now: float) -> None:
         match self.state.stage:
             case Stage.STREAM:
-                self._count_progress(0, received, now, partly=True)
+                self._count_progress(0, listed_bytes, now, partly=True)
             case Stage.WATCH if self._watches.headless and now < self._watches.record.deadline:
                 self._watches.on_late_head(now)
             case Stage.WATCH:  # a quiet watch that the server should have ended
@@ -321,16 +321,16 @@ class ListWatchProtocol:
 
     # Watches.
 
-    def _on_events(self, events: list[WatchEvent], received: int, now: float) -> list[Conclusion]:
+    def _on_events(self, events: list[WatchEvent], listed_bytes: int, now: float) -> list[Conclusion]:
         conclusions: list[Conclusion] = []
         if self.state.stage is Stage.STREAM:
-            events = self._read_initial_events(events, received, now, conclusions)
+            events = self._read_initial_events(events, listed_bytes, now, conclusions)
         if self.state.stage is Stage.WATCH and events:
             self._read_watch_events(events, now, conclusions)
         return conclusions
 
     def _read_initial_events(
-        self, events: list[WatchEvent], received: int, now: float, conclusions: list[Conclusion]
+        self, events: list[WatchEvent], listed_bytes: int, now: float, conclusions: list[Conclusion]
     ) -> list[WatchEvent]:
         """Add events to the streaming list in progress. Return the events that do not belong to it."""
         initial = self._relist.add_initial_events(events)
@@ -341,11 +341,11 @@ class ListWatchProtocol:
         elif initial.ordinary_bookmark:
             self._fall_back_to_pages(now, "an ordinary bookmark came first")
         else:
-            self._count_progress(initial.new, received, now)
+            self._count_progress(initial.new, listed_bytes, now)
         return initial.rest
 
-    def _count_progress(self, objects: int, received: int, now: float, *, partly: bool = False) -> None:
-        if not self._stream.count(objects, received, now, partly=partly):
+    def _count_progress(self, objects: int, listed_bytes: int, now: float, *, partly: bool = False) -> None:
+        if not self._stream.count(objects, listed_bytes, now, partly=partly):
             self._fall_back_to_pages(now, f"too few objects in {self.options.stream_patience:g} s")
 
     def _read_watch_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:

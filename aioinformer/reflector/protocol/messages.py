@@ -89,11 +89,11 @@ class Watched(msgspec.Struct, frozen=True):
     """Events of a watch, in the order of the response.
 
     Attributes:
-        received: how many bytes of a streaming list have been read so far.
+        listed_bytes: how many bytes of a streaming list have been read so far.
     """
 
     events: list[WatchEvent]
-    received: int = 0
+    listed_bytes: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -116,10 +116,10 @@ class Elapsed(msgspec.Struct, frozen=True):
     """The time of a `Wait` or a `Read` is over.
 
     Attributes:
-        received: after a `Read` of a streaming list, how many bytes of it have been read so far.
+        listed_bytes: after a `Read` of a streaming list, how many bytes of it have been read so far.
     """
 
-    received: int = 0
+    listed_bytes: int = 0
 
 
 Answer: TypeAlias = Accepted | Pending | Listed | PageEnded | Watched | Ended | Failed | Idled | Elapsed

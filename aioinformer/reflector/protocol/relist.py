@@ -44,11 +44,11 @@ class StreamProgress:
         now: when the response began.
     """
 
-    __slots__ = ("_bytes", "_objects", "_patience", "_received", "ends_at")
+    __slots__ = ("_bytes", "_listed_bytes", "_objects", "_patience", "ends_at")
 
     def __init__(self, patience: float, now: float) -> None:
         self._patience = patience
-        self._received = 0
+        self._listed_bytes = 0
         self._begin(now)
 
     def _begin(self, now: float) -> None:
@@ -56,18 +56,18 @@ class StreamProgress:
         self.ends_at = now + self._patience
         self._objects = self._bytes = 0
 
-    def count(self, objects: int, received: int, now: float, *, partly: bool = False) -> bool:
+    def count(self, objects: int, listed_bytes: int, now: float, *, partly: bool = False) -> bool:
         """Count what has come; return whether the list goes on.
 
         Args:
             objects: how many new objects there are.
-            received: how many bytes of the response have been read so far.
+            listed_bytes: how many bytes of the list have been read so far.
             partly: the bytes since the last call belong to an object that is incomplete.
         """
         if objects or partly:
             self._objects += objects
-            self._bytes += received - self._received
-        self._received = received
+            self._bytes += listed_bytes - self._listed_bytes
+        self._listed_bytes = listed_bytes
         if self._objects >= STREAM_OBJECTS or self._bytes >= STREAM_BYTES:
             self._begin(now)
         return now < self.ends_at
