@@ -74,14 +74,14 @@ class WatchParser:
         options: the largest object accepted, and the length of slices.
     """
 
-    __slots__ = ("_changed", "_decoder", "_slicer", "_values", "received")
+    __slots__ = ("_changed", "_decoder", "_slicer", "_values", "listed_bytes")
 
     #: A watch has no pages.
     next_page = ""
 
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         #: How many bytes of a list have been parsed.
-        self.received = 0
+        self.listed_bytes = 0
         self._slicer = Slicer()
         self._values = ValueStream(options.max_frame)
         self._decoder = decoder
@@ -101,7 +101,7 @@ class WatchParser:
                 yield Ended()
             return
         if initial:
-            self.received += len(chunk)
+            self.listed_bytes += len(chunk)
         slicer = self._slicer
         # A chunk of one event, by far the most frequent case, needs no slices.
         sliced = chunk.find(b"\n") < len(chunk) - 1
@@ -114,17 +114,17 @@ class WatchParser:
                 if event is not None:
                     events.append(event)
                 if (sliced or event is None) and slicer.is_over():
-                    yield Watched(events.copy(), self.received)
+                    yield Watched(events.copy(), self.listed_bytes)
                     events.clear()
                     slicer.start()
         except (DecodeError, ApiError) as error:
             # The events before the broken line are complete, and must not be requested again.
             if events:
-                yield Watched(events, self.received)
+                yield Watched(events, self.listed_bytes)
             yield Failed(error)
             return
         if events:
-            yield Watched(events, self.received)
+            yield Watched(events, self.listed_bytes)
 
     def _initial(self) -> _Decoding:
         """Return the same as `_changed` for the events of a list, which most watches do not have."""
@@ -148,7 +148,7 @@ class PageParser:
     """
 
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
-        self.received = 0  # the bytes of pages are not counted
+        self.listed_bytes = 0  # the bytes of pages are not counted
         self._slicer = Slicer()
         self._parser: ListParser[Record] = ListParser(decoder.from_list, options.max_frame, deep=decoder.deep_from_list)
 
@@ -263,9 +263,9 @@ class ResponseReader:
         return self._parser.next_page
 
     @property
-    def received(self) -> int:
+    def listed_bytes(self) -> int:
         """How many bytes of a streaming list have been parsed."""
-        return self._parser.received
+        return self._parser.listed_bytes
 
     async def close(self) -> None:
         """Close the response."""
@@ -367,14 +367,14 @@ class Responses:
         if complete:
             return
         if step.until is not None and asyncio.get_running_loop().time() >= step.until:
-            yield Elapsed(self._received)
+            yield Elapsed(self._listed_bytes)
         elif step.silence is not None and self.silent_for >= step.silence:
             self.silent_for = 0.0
             yield Idled(step.silence)
 
     @property
-    def _received(self) -> int:
-        return 0 if self._reader is None else self._reader.received
+    def _listed_bytes(self) -> int:
+        return 0 if self._reader is None else self._reader.listed_bytes
 
     def interrupt(self) -> None:
         """End the wait in progress, if any, as if its limit were reached."""
@@ -476,10 +476,10 @@ class Responses:
     def _late(self, step: Read, now: float) -> Answer:
         """Return the answer to report when the patience of a read that began at `now` is over."""
         if step.silence is None:
-            return Elapsed(self._received)
+            return Elapsed(self._listed_bytes)
         left = max(step.silence - self.silent_for, _MIN_READ)
         if step.until is not None and max(step.until - now, _MIN_READ) < left:
-            return Elapsed(self._received)
+            return Elapsed(self._listed_bytes)
         return Idled(step.silence)
 
     def _as_transport_error(self, what: str, error: BaseException) -> TransportError:
