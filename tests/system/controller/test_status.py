@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,13 @@ async def test_status_is_one_patch_and_then_none(bench: Bench) -> None:
     assert requests(bench) == ["GET web", "PATCH status"]
     await set_status(await bench.request(), [READY], replicas=3)
     assert requests(bench) == ["GET web"]
+
+
+@pytest.mark.behaviour("C-83")
+async def test_time_of_a_transition_that_a_condition_states_is_written(bench: Bench) -> None:
+    since = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    await set_status(await bench.request(), [Condition("Ready", "True", "AllThere", last_transition_time=since)])
+    assert status(bench)["conditions"][0]["lastTransitionTime"] == "2026-01-01T12:00:00Z"
 
 
 @pytest.mark.behaviour("C-83")

@@ -233,6 +233,28 @@ async def test_custom_resource_may_return_with_another_scope(api: Api, transport
         assert informer.lister().get("everywhere")["metadata"]["name"] == "everywhere"
 
 
+async def test_custom_resource_that_becomes_namespaced_is_read_in_the_namespace_alone(
+    api: Api, transport: HttpTransport
+) -> None:
+    await api("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
+    followed = Followed()
+    dynamic = DynamicInformers(transport, namespace="default")
+    dynamic.follow(followed)
+    everywhere = definition("v1")
+    everywhere["spec"]["scope"] = "Cluster"
+    async with dynamic, asyncio.timeout(50):
+        await api("POST", DEFINITIONS, everywhere)
+        informer = await followed.informers.get()
+        await informer.wait_for_sync()
+        await api("DELETE", f"{DEFINITIONS}/widgets.example.com")
+        await when(informer, lambda: not informer.served)
+        await api("POST", DEFINITIONS, DEFINITION)
+        await api("POST", WIDGETS.replace("/default/", "/other/"), widget("elsewhere"))
+        await api("POST", WIDGETS, widget("w"))
+        await followed.until("add w")
+        assert informer.lister().list() == [informer.lister().namespaced("default").get("w")]
+
+
 async def test_follow_existing_definitions_that_are_wanted(api: Api, dynamic: DynamicInformers) -> None:
     await api("POST", DEFINITIONS, definition("v1", kind="Gadget", plural="gadgets"))
     await api("POST", DEFINITIONS, definition("v1"))

@@ -41,15 +41,17 @@ async def reported(server: ApiServer, reason: str) -> str:
 
 
 @pytest.mark.behaviour("C-138")
-@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize(
+    ("holder", "labelled"), [("another-program", False), ("another-program", True), ("widgets-a_1", False)]
+)
 async def test_lease_of_another_program_is_named_and_kept(
-    server: ApiServer, caplog: pytest.LogCaptureFixture, labelled: bool
+    server: ApiServer, caplog: pytest.LogCaptureFixture, holder: str, labelled: bool
 ) -> None:
     caplog.set_level(logging.INFO)
-    made = server.create("leases", lease("widgets-a", "another-program", labelled=labelled))
+    made = server.create("leases", lease("widgets-a", holder, labelled=labelled))
     async with Replica(server, "a") as replica:
         message = await reported(server, "LeaseOfAnother")
-        assert "default/widgets-a, held by another-program, is that of another program" in message
+        assert f"default/widgets-a, held by {holder}, is that of another program" in message
         assert "another name with member=" in message
         assert message in str(replica.manager.ready())
         assert len([each for each in caplog.records if message in each.getMessage()]) == 1

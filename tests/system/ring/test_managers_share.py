@@ -186,6 +186,22 @@ async def test_ring_that_was_edited_stops_all(server: ApiServer, shared: list[Re
 
 
 @pytest.mark.behaviour("C-138")
+async def test_ring_that_is_edited_again_is_reported_again(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
+    def reports() -> int:
+        lines = [each for each in caplog.records if each.levelno >= logging.ERROR]
+        return sum("widgets-a: the ConfigMap default/widgets-ring is unusable" in each.getMessage() for each in lines)
+
+    async with Replica(server, "a") as replica:
+        for times in (1, 2):
+            await until(lambda: settled(server, replica))
+            text = ring_object(server)["data"]["ring.json"].replace("widgets-a", "widgets-b")
+            server.patch("configmaps", "widgets-ring", {"data": {"ring.json": text}}, namespace="default")
+            await until(lambda times=times: reports() == times)  # type: ignore[misc]
+            server.delete("configmaps", "widgets-ring", "default")
+        await until(lambda: settled(server, replica))
+
+
+@pytest.mark.behaviour("C-138")
 async def test_ring_of_a_later_version_stops_all_and_stays(server: ApiServer, shared: list[Replica]) -> None:
     text = ring_object(server)["data"]["ring.json"].replace('"version":1,', '"version":2,')
     later = server.patch("configmaps", "widgets-ring", {"data": {"ring.json": text}}, namespace="default")

@@ -27,6 +27,9 @@ from aioinformer.models import core_v1, rbac_v1
 from tests.support.scripted_transport import Answer, refusal, unreachable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer import Resource
     from aioinformer.transport import HttpRequest
 
 JANE = User("jane", "u-1", ("shop", "system:authenticated"), {"scopes": ("read",)})
@@ -403,6 +406,26 @@ async def test_refusal_names_the_parameter(server: Reviewer) -> None:
         await permitted(who, JANE, [PODS], ["shop", "bank"])
     with pytest.raises(AccessDenied, match="may not list clusterroles"):
         await permitted(who, JANE, [PODS, rbac_v1.CLUSTER_ROLES], ["shop"])
+
+
+async def test_own_decider_gets_no_namespace_for_a_cluster_scoped_resource() -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    class Mine:
+        ttl = 10.0
+
+        async def authenticate(self, headers: Mapping[str, str], peer: str | None) -> User:
+            return JANE
+
+        async def allows(self, user: User, verb: str, resource: Resource[Any], namespace: str | None) -> bool:
+            asked.append((resource.kind, namespace))
+            return True
+
+        async def allows_path(self, user: User, verb: str, path: str) -> bool:
+            return True
+
+    await permitted(Mine(), JANE, [PODS, rbac_v1.CLUSTER_ROLES], ["shop", "bank"], ["list"])
+    assert asked == [("Pod", "shop"), ("Pod", "bank"), ("ClusterRole", None)]
 
 
 async def test_too_many_namespaces_are_refused_unasked(server: Reviewer) -> None:

@@ -154,6 +154,12 @@ def test_transition_time_is_kept_while_the_status_is() -> None:
     assert get_condition(failed, "Ready").last_transition_time == LATER  # type: ignore[union-attr]
 
 
+def test_condition_without_a_transition_time_gets_one() -> None:
+    obj = widget().evolve({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Deployed"}]}})
+    changed = set_condition(obj, "Ready", True, "Deployed", now=FIRST)
+    assert get_condition(changed, "Ready").last_transition_time == FIRST  # type: ignore[union-attr]
+
+
 def test_same_condition_returns_the_object_itself() -> None:
     ready = set_condition(widget(), "Ready", True, "Deployed", observed_generation=3, now=FIRST)
     assert set_condition(ready, "Ready", True, "Deployed", now=LATER) is ready

@@ -181,6 +181,14 @@ def changed(document: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {**document, "spec": {**document["spec"], **spec}}
 
 
+def test_result_in_the_same_version_shares_nothing_with_the_given_object() -> None:
+    for version in (OLD, NEW, OTHER):
+        given = {"apiVersion": version, "kind": "Site", "metadata": {"name": "a"}, "spec": {}}
+        result = CONVERTER.convert(given, version)
+        result["metadata"]["name"] = "b"
+        assert given["metadata"] == {"name": "a"}
+
+
 def test_change_of_one_field_keeps_the_others() -> None:
     new = site(NEW, scaling={"replicas": 1, "most": 5}, level=7, host="web", extra={"a": 1})
     old = convert(new, OLD)

@@ -378,3 +378,14 @@ async def test_informer_that_follows_a_released_one_has_its_metrics() -> None:
         healthy.append(registry.get_sample_value("informer_healthy", labels))
     await pool.stop()
     assert healthy == [1, None, 1, None]
+
+
+async def test_informer_that_is_released_before_its_start_fails_its_waits() -> None:
+    pool = InformerPool(Cluster(Collection("a")))
+    informer = pool.acquire(PODS, {})
+    wait = asyncio.create_task(informer.wait_for_sync())
+    await settled()
+    await pool.release(informer)
+    with pytest.raises(InformerStopped, match="stopped before it was started"):
+        await asyncio.wait_for(wait, 60)
+    await pool.stop()

@@ -118,6 +118,16 @@ def test_waits_are_taken_off_functions_that_are_timed(machine: Machine, caplog: 
     ]
 
 
+def test_function_in_another_thread_blocks_no_event_loop(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+    decode = Stalls("informer of pods").timed(machine.run, "decoder decode", lambda _: "shop/web")
+
+    async def read() -> None:
+        await asyncio.to_thread(decode, 0.25)
+
+    asyncio.run(read())
+    assert caplog.messages == []
+
+
 def test_without_the_file_all_time_counts(machine: Machine) -> None:
     machine.file.unlink()
     assert blocks(lambda: machine.sleep(0.3), lambda: machine.sleep(0.2)) == [0.3, 0.2]

@@ -74,6 +74,19 @@ async def test_failing_index_added_later_degrades_at_once(sliced: bool) -> None:
         assert str(informer.state) == states[-1] == f"degraded: {NAME} raises for 1 object (default/a)"
 
 
+async def test_failing_index_for_an_object_of_a_later_list_degrades() -> None:
+    pods = Collection()
+    pods.put("a", metadata={"labels": {"owner": "x"}})
+    async with informer_of(pods, indexers={"owner": by_owner}) as (_, informer, _):
+        pods.mute()
+        pods.put("b")
+        pods.unmute()
+        pods.expire_watches()
+        await informer.wait_for("default/b", timeout=60)
+        await settled()
+        assert str(informer.state) == f"degraded: {NAME} raises for 1 object (default/b)"
+
+
 async def test_reader_with_an_invalid_object_degrades_nothing() -> None:
     pods = Collection()
     pods.put("a", metadata={"labels": {"owner": "x"}})

@@ -352,6 +352,13 @@ async def test_wait_ends_with_the_last_sync() -> None:
     assert handler.has_synced()
 
 
+async def test_each_of_several_with_one_name_is_in_the_result() -> None:
+    trackers = [SingleFileTracker("it") for _ in range(4)]
+    trackers[2].upstream_has_synced()
+    result = await wait_for_cache_sync(*trackers, timeout=0)
+    assert result == {"it": False, "it (2)": False, "it (3)": True, "it (4)": False}
+
+
 @pytest.mark.conformance("WAIT-02", "WAIT-03")
 async def test_timeout_names_and_logs_what_is_pending(caplog: pytest.LogCaptureFixture) -> None:
     quick, slow, _ = informers()

@@ -144,6 +144,18 @@ async def test_outage_is_logged_once_and_conflicts_never(server: LeaseServer, ca
         assert warnings == ["lease default/it: connection refused"]
 
 
+@pytest.mark.conformance("LE-10")
+async def test_each_outage_is_logged(server: LeaseServer, caplog: pytest.LogCaptureFixture) -> None:
+    async with candidate(server).leading():
+        for _ in range(2):
+            server.down = True
+            await asyncio.sleep(5)
+            server.down = False
+            await asyncio.sleep(60)
+    warnings = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == ["lease default/it: connection refused"] * 2
+
+
 @pytest.mark.conformance("LE-04")
 @pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (429, "TooManyRequests")])
 @pytest.mark.parametrize("seconds", ["30", "3600", "Wed, 21 Oct 2015 09:28:00 GMT", "in the status"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,21 @@ async def test_process_competes_again_after_a_loss(caplog: pytest.LogCaptureFixt
         assert subject.terms == 2
         assert subject.is_leader()
     assert "me has lost lease default/it: other leads after" in caplog.text
+
+
+@pytest.mark.behaviour("C-77")
+async def test_log_tells_how_long_a_lost_term_lasted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    server, work = LeaseServer(), Work()
+    async with running(leadership(server), work):
+        server.take("other", transitions=7)
+        await asyncio.sleep(10)
+        server.take("", transitions=7)
+        await asyncio.sleep(5)
+        server.take("other", transitions=9)
+        await asyncio.sleep(5)
+    lasted = [float(each) for each in re.findall(r"other leads after ([\d.]+) s", caplog.text)]
+    assert lasted == pytest.approx([1, 5], abs=0.5)
 
 
 @pytest.mark.behaviour("C-78")

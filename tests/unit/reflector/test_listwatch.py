@@ -210,10 +210,11 @@ async def test_default_page_has_500_objects() -> None:
 async def test_expired_token_leads_to_a_full_list() -> None:
     server = Pages(25)
     server.failures[2] = 410
-    pager: ListPager[Any] = ListPager(server, page_size=10, resource_version="7")
+    pager: ListPager[Any] = ListPager(server, page_size=10, resource_version="7", resource_version_match="Exact")
     assert await listed(pager) == names(25)
     again = server.requests[-1]
-    assert (again.limit, again.continue_token, again.resource_version) == (0, "", "7")
+    assert (again.limit, again.continue_token) == (0, "")
+    assert (again.resource_version, again.resource_version_match) == ("7", "Exact")
     assert pager.resource_version == "103"
 
 

@@ -186,6 +186,17 @@ def test_forbidden_watch_falls_back_to_periodic_lists(status: int, phase: Phase)
     assert talk.delay() == 30
 
 
+@pytest.mark.parametrize("status", [429, 503, 504])
+def test_busy_server_that_refuses_watches_gets_no_list(status: int) -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    asked = []
+    for _ in range(8):
+        asked.append(talk.ask())
+        talk.refuse(status, retry_after=2)
+    assert asked == ["watch @10"] * 8
+
+
 @pytest.mark.conformance("REF-37", "REF-51")
 def test_unreachable_server_is_retried_with_the_watch() -> None:
     talk = watching("a")

@@ -270,7 +270,9 @@ async def test_own_writes_get_no_warnings(manager: Manager) -> None:
         request.warn("careful")
 
     async with manager:
-        for name, expected in (("maps", []), ("maps:created-0123", []), ("kubectl", ["careful"])):
+        own: list[tuple[str, list[str]]] = [("maps", []), ("maps:created-0123", [])]
+        others = [("kubectl", ["careful"]), ("maps-2", ["careful"]), ("maps-2:created-0123", ["careful"])]
+        for name, expected in [*own, *others]:
             sent = review(widget(), options={"kind": "CreateOptions", "fieldManager": name})
             assert (await response(manager.admission, VALIDATE, sent)).get("warnings", []) == expected
 

@@ -89,6 +89,14 @@ def test_bucket_is_shared_by_all_items_and_counts_no_failures() -> None:
     assert limiter.num_requeues("c") == 0
 
 
+def test_longest_of_several_limiters_counts_each_failure_once() -> None:
+    limiter: RateLimiter[str] = MaxOfRateLimiter(
+        ItemExponentialFailureRateLimiter(1.0, 10.0), ItemFastSlowRateLimiter(0.005, 10.0, 3)
+    )
+    delays(limiter, "a", times=3)
+    assert limiter.num_requeues("a") == 3
+
+
 @pytest.mark.conformance("WQ-12")
 def test_bucket_refills_up_to_its_burst() -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(qps=1.0, burst=2)
@@ -187,6 +195,15 @@ async def test_superseded_delay_keeps_no_finished_item_in_memory() -> None:
         async with queue.processing():
             pass
     assert len(keys) < 50
+
+
+async def test_former_delay_of_an_item_does_not_shorten_a_later_one(queue: DelayingQueue[str]) -> None:
+    queue.add_after("other", 10.0)
+    queue.add_after("a", 10.0)
+    queue.add_after("a", 1.0)
+    asyncio.get_running_loop().call_later(5, queue.add_after, "a", 100.0)
+    asyncio.get_running_loop().call_later(200, queue.shut_down)
+    assert await work(queue) == [("a", 1.0), ("other", 10.0), ("a", 105.0)]
 
 
 async def test_nan_delay_is_refused(queue: DelayingQueue[str]) -> None:
