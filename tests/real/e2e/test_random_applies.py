@@ -241,13 +241,26 @@ def content(obj: Any, cached: Any, skipped: bool) -> Any:
     """Return what must stay: neither the time of a write, nor the generation.
 
     The server counts the generation of some kinds for lists that are empty instead of nil, which it does not store. A
-    skipped apply to a created object leaves its managers as they are recorded.
+    skipped apply to a created object leaves its managers as they are recorded, and any skipped one leaves what others
+    have of fields that are gone, such as of a map whose members another apply has removed.
     """
     document = without_version(obj)
     document["metadata"].pop("generation", None)
     recorded = document["metadata"].pop("managedFields", ())
+    recorded = [each for each in recorded if each["manager"] == "tests" or not are_gone(each["fieldsV1"], document)]
     is_created = ":created-" in str(cached.to_dict()["metadata"].get("managedFields"))
     return document, None if skipped and is_created else [{**each, "time": None} for each in recorded]
+
+
+def are_gone(fields: dict[str, Any], value: Any) -> bool:
+    """Return whether an object has none of these managed fields."""
+    for name, inner in fields.items():
+        if not name.startswith("f:") or not isinstance(value, dict):
+            return False
+        member = value.get(name.removeprefix("f:"))
+        if member is not None and not (inner and are_gone(inner, member)):
+            return False
+    return True
 
 
 async def serve_widgets(client: Client) -> None:
