@@ -247,20 +247,30 @@ def content(obj: Any, cached: Any, skipped: bool) -> Any:
     document = without_version(obj)
     document["metadata"].pop("generation", None)
     recorded = document["metadata"].pop("managedFields", ())
-    recorded = [each for each in recorded if each["manager"] == "tests" or not are_gone(each["fieldsV1"], document)]
     is_created = ":created-" in str(cached.to_dict()["metadata"].get("managedFields"))
-    return document, None if skipped and is_created else [{**each, "time": None} for each in recorded]
+    if skipped and is_created:
+        return document, None
+    own = [{**each, "time": None} for each in recorded if each["manager"] == "tests"]
+    others = [without_gone(each, document) for each in recorded if each["manager"] != "tests"]
+    return document, own, [each for each in others if each["fieldsV1"]]
 
 
-def are_gone(fields: dict[str, Any], value: Any) -> bool:
-    """Return whether an object has none of these managed fields."""
+def without_gone(entry: dict[str, Any], document: Any) -> dict[str, Any]:
+    """Return an entry of managedFields without the fields that an object does not have."""
+    return {**entry, "time": None, "fieldsV1": _present(entry["fieldsV1"], document)}
+
+
+def _present(fields: dict[str, Any], value: Any) -> dict[str, Any]:
+    found = {}
     for name, inner in fields.items():
         if not name.startswith("f:") or not isinstance(value, dict):
-            return False
+            found[name] = inner
+            continue
         member = value.get(name.removeprefix("f:"))
-        if member is not None and not (inner and are_gone(inner, member)):
-            return False
-    return True
+        left = _present(inner, member) if inner else {}
+        if member is not None and (left or not inner):
+            found[name] = left
+    return found
 
 
 async def serve_widgets(client: Client) -> None:
