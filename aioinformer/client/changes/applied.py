@@ -22,6 +22,7 @@ outlives the process.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -32,8 +33,6 @@ from aioinformer.client.changes.patches import contains, document_of, is_same
 from aioinformer.resources.catalog.go_structs import Whole, is_builtin, stored_form
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     _Members: TypeAlias = Mapping[str, Any]
 
 T = TypeVar("T")
@@ -147,7 +146,7 @@ class _Proof(NamedTuple):
                 # server tells the two apart.
                 same = not wanted and isinstance(live, dict) and (self.formed or not live)
             else:  # a server may store it as it was sent
-                same = is_same(wanted, live) or (contains(live, stored) and (not self.exact or contains(stored, live)))
+                same = is_same(wanted, live) or (contains(live, stored) and self._has_no_more(wanted, stored, live))
             return "" if same else f"{path or 'the object'} differs"
         if isinstance(stored, dict) and isinstance(live, dict):
             return self._of_members(fields, names, wanted, stored, live, path)
@@ -157,6 +156,12 @@ class _Proof(NamedTuple):
             if all(name.startswith("v:") for name in names):
                 return self._of_sets(names, wanted, live, path)
         return f"{path or 'the object'} differs"
+
+    def _has_no_more(self, wanted: Any, stored: Any, live: Any) -> bool:
+        """Return whether an object has nothing beside a value. After a creation, it may have defaults."""
+        if self.exact:
+            return contains(stored, live)
+        return not _is_emptied(wanted, live)
 
     def _of_members(self, fields: _Members, names: list[str], wanted: Any, stored: Any, live: Any, path: str) -> str:
         # A create records nothing that is not stored.
@@ -236,3 +241,14 @@ def _has_key(item: Any, key: Any, fields: Any, exact: bool) -> bool:
 
 def _is_part(key: Mapping[str, Any], item: Any) -> bool:
     return isinstance(item, dict) and all(name in item and is_same(item[name], value) for name, value in key.items())
+
+
+def _is_emptied(wanted: Any, live: Any) -> bool:
+    """Return whether a configuration states an empty value where an object has another one, in depth."""
+    if isinstance(wanted, Mapping):
+        return isinstance(live, Mapping) and any(
+            name in live and _is_emptied(value, live[name]) for name, value in wanted.items()
+        )
+    if wanted and isinstance(wanted, (list, tuple)):
+        return isinstance(live, (list, tuple)) and any(map(_is_emptied, wanted, live))
+    return wanted is not None and not wanted and bool(live)

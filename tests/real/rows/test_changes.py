@@ -114,6 +114,24 @@ async def test_selector_that_becomes_empty_is_sent(client: Any) -> None:
     assert not applied.object.spec.pod_selector.match_labels
 
 
+async def test_text_that_becomes_empty_in_a_created_object_is_sent(client: Any) -> None:
+    """What a creation records does not say which members of an element a configuration has stated."""
+    deployments = client.apps.v1.deployments
+
+    def desired(prefix: str) -> dict[str, Any]:
+        source = {"prefix": prefix, "configMapRef": {"name": "settings"}}
+        container = {"name": "main", "image": "x:1", "envFrom": [source]}
+        labels = {"app": "emptied"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+        return {"metadata": {"name": "emptied", "namespace": client.namespace}, "spec": spec}
+
+    created = await deployments.apply_new(desired("X"))
+    applied = await deployments.apply_if_changed(desired(""), created)
+    assert not applied.skipped
+    assert not applied.object.spec.template.spec.containers[0].env_from[0].prefix
+
+
 async def test_custom_resources_are_proven_by_their_schema(client: Any) -> None:
     group = f"{client.namespace}.example.com"
     item = {"type": "object", "properties": {"name": {"type": "string"}, "size": {"type": "integer", "default": 1}}}
