@@ -15,7 +15,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_record
 from aioinformer.resources.keys import ObjectName
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Proof(NamedTuple):
 
     def proves(self, cached: Any) -> bool:
         """Return whether an object of the cache, None for none, is the version that was proven."""
-        return isinstance(cached, View) and cached._record is self.record
+        return isinstance(cached, View) and view_record(cached) is self.record
 
 
 class _ProvenSet(NamedTuple):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias
 
 import msgspec
 
 from aioinformer.cache.lister import Lister
 from aioinformer.cache.objects.record import Record
+from aioinformer.cache.objects.views import View, view_class
 from aioinformer.controller.answers import StatusAnswers
 from aioinformer.controller.inputs.mapping import Input
 from aioinformer.controller.proofs import Proofs
@@ -93,6 +94,7 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
     Attributes:
         key: namespace and name of the object.
         object: its cached state when the run began; None if the cache does not have it.
+        context: what the controller offers to its requests, for helpers such as `apply_set`.
         causes: why the reconciler runs, in the order of their arrival; the first ones if there were many.
         causes_left_out: how many further causes were merged into this run.
         attempt: 1 for the first attempt; it grows with each failed attempt, until one succeeds.
@@ -110,12 +112,12 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
 
     __slots__ = (
         "_client",
-        "_context",
         "_resource",
         "_whole",
         "attempt",
         "causes",
         "causes_left_out",
+        "context",
         "dry_run",
         "enqueued",
         "finalizer",
@@ -155,9 +157,9 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
         self.finalizer = ""
         self.release: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._resource = resource
-        self._context = context
+        self.context = context
         self._client: Client | None = None
-        #: For `as_stored`: an object of the request, and the same with all that the cache has of it.
+        #: An object of the request, and the same with all that the cache has of it.
         self._whole: tuple[Any, Any] | None = None
 
     @property
@@ -184,7 +186,7 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger that adds the controller and the key to each line."""
-        return self._context.log
+        return self.context.log
 
     @property
     def reference(self) -> ObjectReference:
@@ -200,13 +202,8 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
         not sent.
         """
         if self._client is None:
-            self._client = self._context.client(self.key)
+            self._client = self.context.client(self.key)
         return self._client
-
-    @property
-    def status_answers(self) -> StatusAnswers:
-        """What the server has answered to earlier writes of statuses. For `set_status`."""
-        return self._context.status_answers
 
     def lister(self, resource: Resource[R] | Input[R]) -> Lister[R]:
         """Return the lister of a resource that the controller has as an input.
@@ -218,7 +215,7 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
         Raises:
             UsageError: the controller has no such input, since no read starts a watch; or several, which are named.
         """
-        return self._context.lister(resource)
+        return self.context.lister(resource)
 
     def owned(self, resource: Resource[R]) -> list[R]:
         """Return the cached objects of a resource in `owns` whose owner is this object, by uid, in the order of keys.
@@ -226,7 +223,7 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
         Raises:
             UsageError: the resource is not in `owns`.
         """
-        return self._context.owned(self.object, resource) if self.object is not None else []
+        return self.context.owned(self.object, resource) if self.object is not None else []
 
     def event(self, reason: str, message: str, *, type: str = "Normal", about: Any = None) -> None:
         """Record an Event. The call does not wait, and identical Events are merged.
@@ -237,16 +234,34 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
             type: "Normal" or "Warning".
             about: the object; by default, the object of the request.
         """
-        self._context.event(self.reference if about is None else about, type, reason, message)
+        self.context.event(self.reference if about is None else about, type, reason, message)
 
     def stored(self) -> Record | None:
         """Return what the cache stores of `object`; None if it has another version, or none. For helpers."""
-        record = self._context.record(self.key)
+        record = self.context.record(self.key)
         metadata = metadata_of(self.object)
         if record is None or record.uid != metadata_field(metadata, "uid", "uid"):
             return None
         version = metadata_field(metadata, "resource_version", "resourceVersion")
         return record if version == record.resource_version else None
+
+    def as_stored(self) -> Any:
+        """Return `object` with all that the cache has of it, as a view; as it is if the cache has another. For helpers.
+
+        A view knows whether it is a part. Objects of a class of the user, and of `storage="dict"`, do not.
+        """
+        obj = self.object
+        if isinstance(obj, View):
+            return obj
+        if self._whole is not None and self._whole[0] is obj:  # several helpers ask for it
+            return self._whole[1]
+        record = self.stored()
+        if record is None:
+            return obj
+        # A record of its own: the body of this view must not become that of the objects of the class.
+        view = _stored_class(self.resource)(record.with_raw(record.json))
+        self._whole = obj, view
+        return view
 
     def check_fresh(self) -> None:
         """Check that no input is staler than `max_staleness` allows: before you delete something outside the cluster.
@@ -256,7 +271,7 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
         Raises:
             Stale: an input is staler. If the run ends with it, the key is retried, and this is not counted.
         """
-        self._context.check_fresh()
+        self.context.check_fresh()
 
     async def finish(self) -> None:
         """End a run that returned None: remove the finalizer if `finalizing` has cleaned up.
@@ -275,7 +290,7 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
         Raises:
             StaleCache: they did not have them in time.
         """
-        await self._context.observe(self.key)
+        await self.context.observe(self.key)
 
     async def to_thread(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the result of a function that blocks, called in a thread with the context variables of the caller.
@@ -295,11 +310,16 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
             UsageError: the run has ended, or `function` is a coroutine function.
         """
         plain_function(function, "to_thread")
-        return await self._context.to_thread(partial(function, *args, **kwargs), function_name(function))
+        return await self.context.to_thread(partial(function, *args, **kwargs), function_name(function))
 
     def __repr__(self) -> str:
         causes = "; ".join(map(str, self.causes))
         return f"<request for {self.key}, attempt {self.attempt}: {causes}>"
+
+
+@cache
+def _stored_class(resource: Resource[Any]) -> type[View]:
+    return view_class(msgspec.structs.replace(resource, decoder=None))
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cache.objects.metadata import ObjectMeta
-from aioinformer.cache.objects.views import View, is_part
+from aioinformer.cache.objects.views import View, is_part, view_record
 from aioinformer.client.changes.owners import (
     StatedMetadata,
     add_finalizer,
@@ -18,7 +18,6 @@ from aioinformer.client.changes.owners import (
 )
 from aioinformer.controller.helpers.objects import (
     as_mapping,
-    as_stored,
     from_document,
     is_being_deleted,
     keeps,
@@ -34,16 +33,20 @@ if TYPE_CHECKING:
 
 
 class Ending:
-    """Whether the object is being deleted, so that the block has to clean up: `if ending:`."""
+    """Whether the object is being deleted, so that the block has to clean up: `if ending:`.
 
-    __slots__ = ("_asked", "_is_ending")
+    Attributes:
+        asked: whether the block has looked.
+    """
+
+    __slots__ = ("_is_ending", "asked")
 
     def __init__(self, is_ending: bool) -> None:
         self._is_ending = is_ending
-        self._asked = False
+        self.asked = False
 
     def __bool__(self) -> bool:
-        self._asked = True
+        self.asked = True
         return self._is_ending
 
     def __repr__(self) -> str:
@@ -120,7 +123,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
         raise
     if not is_ending:
         return
-    if not ending._asked:
+    if not ending.asked:
         raise UsageError(
             f"finalizing: {request.key} is being deleted, and the block did not look whether it is; write "
             "`async with finalizing(…) as ending:`, and clean up in `if ending:`"
@@ -144,7 +147,7 @@ async def _with_finalizer(request: Request[Any], name: str) -> StatedMetadata | 
     """Return the metadata of the object, with the finalizer unless it is being deleted; None if it is gone."""
     if request.object is None:
         return None
-    cached = as_stored(request)
+    cached = request.as_stored()
     seen = stated_metadata(cached)
     is_known = _shows_deletion(request, cached, seen, name)
     is_whole = is_known and not is_part(cached)
@@ -171,7 +174,7 @@ async def _with_finalizer(request: Request[Any], name: str) -> StatedMetadata | 
 
 async def _edit(request: Request[Any], name: str, change: Callable[[Any], Any]) -> Any:
     """Change the object, by one patch if the cache is whole and not behind; otherwise from a read of it."""
-    cached = as_stored(request)
+    cached = request.as_stored()
     is_known = is_part(cached) or _shows_deletion(request, cached, stated_metadata(cached), name)
     return await whole_objects(request).edit(as_mapping(cached) if is_known else str(request.key), change)
 
@@ -183,7 +186,7 @@ def _shows_deletion(request: Request[Any], cached: Any, seen: StatedMetadata, na
     """
     if not seen.creation_timestamp:
         return False  # the informer stores some fields alone, or the user's class has few
-    fields = cached._record.fields if is_part(cached) else None
+    fields = view_record(cached).fields if is_part(cached) else None
     if fields is not None and ("metadata", "creationTimestamp") in fields.places:
         return ("metadata", "deletionTimestamp") in fields.places
     if isinstance(cached, View) or isinstance(metadata_of(cached), (ObjectMeta, Mapping)):

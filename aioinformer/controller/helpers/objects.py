@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.views import View, view_class
+from aioinformer.cache.objects.views import View
 from aioinformer.client.changes.patches import contains, document_of
 from aioinformer.controller.request import NothingToDo, RetryAfter, TerminalError
 from aioinformer.errors import DecodeError
@@ -27,35 +26,7 @@ T = TypeVar("T")
 
 def whole_objects(request: Request[Any], resource: Resource[Any] | None = None) -> ResourceClient[Any]:
     """Return the client of a resource, by default the request's, that returns objects without the user's class."""
-    return request.client.resource(_undecoded(resource or request.resource))
-
-
-def as_stored(request: Request[Any]) -> Any:
-    """Return the object of a request with all that the cache has of it, as a view; as it is if the cache has another.
-
-    A view knows whether it is a part. Objects of a class of the user, and of `storage="dict"`, do not.
-    """
-    obj = request.object
-    if isinstance(obj, View):
-        return obj
-    if request._whole is not None and request._whole[0] is obj:  # several helpers ask for it
-        return request._whole[1]
-    record = request.stored()
-    if record is None:
-        return obj
-    # A record of its own: the body of this view must not become that of the objects of the class.
-    view = _stored_class(request.resource)(record.with_raw(record.json))
-    request._whole = obj, view
-    return view
-
-
-@cache
-def _stored_class(resource: Resource[Any]) -> type[View]:
-    return view_class(_undecoded(resource))
-
-
-def _undecoded(resource: Resource[Any]) -> Resource[Any]:
-    return msgspec.structs.replace(resource, decoder=None)
+    return request.client.resource(msgspec.structs.replace(resource or request.resource, decoder=None))
 
 
 async def reconcile_undecodable(
@@ -98,7 +69,7 @@ def as_mapping(obj: Any) -> Any:
 
 def keeps(request: Request[Any], parts: Mapping[str, Any]) -> bool:
     """Return whether the class of the request's object keeps members such as these, in depth."""
-    if isinstance(as_stored(request), (View, Mapping)):
+    if isinstance(request.as_stored(), (View, Mapping)):
         return True
     probe = document_of(evolve(document_of(request.object), parts))
     try:

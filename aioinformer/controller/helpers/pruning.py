@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.encoding import checked_json
-from aioinformer.cache.objects.views import View, is_part, json_of
+from aioinformer.cache.objects.views import View, is_part, json_of, view_record
 from aioinformer.client.bodies import decode
 from aioinformer.client.changes.applied import Applied
 from aioinformer.client.changes.owners import controller_of, is_former, references_with, stated_metadata
@@ -261,7 +261,7 @@ class _Owner:
     def proofs(self) -> tuple[Proof | None, ...]:
         """Return what is proven about the last set."""
         request = self._request
-        return request._context.proofs.of(request.key, request.term, self._identity)
+        return request.context.proofs.of(request.key, request.term, self._identity)
 
     def note_proofs(self, children: Iterable[_Child], owned: Mapping[Resource[Any], Mapping[ObjectName, Any]]) -> None:
         """Note which objects of the cache are as they should be."""
@@ -271,14 +271,14 @@ class _Owner:
             # What was compared with a live object says nothing about the cached one.
             is_equal = child.applied is not None and child.applied.skipped and child.known is cached
             if isinstance(cached, View) and (child.is_proven or is_equal):
-                proofs.append(Proof(child.form, child.digest, child.resource, cached._record))
+                proofs.append(Proof(child.form, child.digest, child.resource, view_record(cached)))
             else:
                 proofs.append(None)
         request = self._request
-        request._context.proofs.note(request.key, request.term, self._identity, proofs)
+        request.context.proofs.note(request.key, request.term, self._identity, proofs)
 
     def _lister(self, resource: Resource[Any]) -> Lister[Any]:
-        return self._request._context.lister(resource, owned=True)  # other inputs may have a part of the objects
+        return self._request.context.lister(resource, owned=True)  # other inputs may have a part of the objects
 
     def objects(self, resource: Resource[Any]) -> list[Any]:
         """Return the cached objects of the owner."""
@@ -419,7 +419,7 @@ class _Owner:
 def _name_of(obj: Any) -> ObjectName:
     """Return namespace and name of an object of the cache."""
     if isinstance(obj, View):
-        record = obj._record
+        record = view_record(obj)
         return ObjectName(record.namespace, record.name)
     return object_name(obj)
 

@@ -14,7 +14,7 @@ from aioinformer.cache.objects.views import View, json_of
 from aioinformer.client.changes.conditions import Condition, conditions_in, with_condition
 from aioinformer.client.changes.editing import StatusNotStored
 from aioinformer.client.changes.patches import document_of, is_same
-from aioinformer.controller.helpers.objects import as_mapping, as_stored, from_document, keeps, whole_objects
+from aioinformer.controller.helpers.objects import as_mapping, from_document, keeps, whole_objects
 from aioinformer.controller.request import Request
 from aioinformer.errors import ApiNotFound, Conflict, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
@@ -69,13 +69,13 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
     """
     if request.object is None:
         raise UsageError(f"set_status: {request.key} is gone; return from the reconciler if request.object is None")
-    cached = as_stored(request)
+    cached = request.as_stored()
     document = _read(cached)
     if cached is request.object and isinstance(cached, View):
         generation = document["metadata"].get("generation")
     else:
         generation = metadata_field(metadata_of(request.object), "generation", "generation")
-    known = request.status_answers
+    known = request.context.status_answers
     status = _Status(conditions, members, generation, known)
     changed = status.in_subresource(document)
     if not keeps(request, {"status": changed.get("status") or {}}):

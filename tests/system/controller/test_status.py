@@ -11,7 +11,6 @@ import pytest
 
 from aioinformer import Client, Condition, Conflict, SharedInformerFactory, UsageError
 from aioinformer.controller import set_status
-from aioinformer.controller.helpers.objects import as_stored
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads the annotations
 from tests.support.bench import WIDGETS, Bench, WithUUID, definition, with_class
 
@@ -241,7 +240,7 @@ async def test_view_of_a_stored_object_leaves_the_cache_the_class(
         mine = Bench(api_server, client, with_class(WithStatus))
         mine.add_input(informer)
         request = await mine.request()
-        view = as_stored(request)
+        view = request.as_stored()
         body = view["spec"], view._load()  # kept, as by the traceback of an error
         assert isinstance(informer.lister().get("default/web"), WithStatus)
         assert body[0] == {"size": 3}
