@@ -43,10 +43,14 @@ class Authority(NamedTuple):
         end = self.certificate.not_valid_after_utc
         return begin + (end - begin) * _RENEWED
 
-    def bundle(self, now: datetime) -> bytes:
-        """Return what clients must trust of a CA that `make` has made: for ten minutes, also the former one."""
+    def alone(self) -> Authority:
+        """Return this CA without the one that it has replaced."""
+        return self._replace(trusted=self.certificate.public_bytes(Encoding.PEM))
+
+    def has_former(self, now: datetime) -> bool:
+        """Return whether a CA that `make` has made still has the former one, ten minutes after it was made."""
         made = self.certificate.not_valid_before_utc + _SKEW
-        return self.trusted if now < made + _FORMER else self.certificate.public_bytes(Encoding.PEM)
+        return now >= made + _FORMER and self.trusted != self.alone().trusted
 
     def data(self) -> PrivateDict:
         """Return the data of the Secret that keeps the CA; as JSON, bytes are base64."""
@@ -59,7 +63,7 @@ class Authority(NamedTuple):
 
 
 def make(name: str, now: datetime, former: Authority | None) -> Authority:
-    """Return a new CA. That which it replaces stays trusted for a while, see `Authority.bundle`."""
+    """Return a new CA. That which it replaces stays trusted for a while, see `Authority.has_former`."""
     certificate, key = _signed(name, now)
     trusted = [certificate] if former is None else [certificate, former.certificate]
     return Authority(certificate, key, b"".join(each.public_bytes(Encoding.PEM) for each in trusted))

@@ -3,7 +3,8 @@
 An own CA is in a Secret, so that all replicas have the same one; each of them issues a certificate for itself. A CA is
 replaced when two thirds of its time are over, or if the Secret is deleted, by the replica that notices it first. The
 Secret then has both CAs as trusted, and each replica goes on with its old certificate until the API server has had time
-to trust the new one. Ten minutes later, the new one alone is trusted.
+to trust the new one. Ten minutes later, a replica removes the former CA from the Secret. The API server trusts what
+the Secret has, whatever the version of a replica: otherwise, each would undo what another has written.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.client.client import Client
+    from aioinformer.client.resource_client import ResourceClient
     from aioinformer.webhooks.authority import Authority
     from aioinformer.webhooks.conversion import Conversions
     from aioinformer.webhooks.server import WebhookServer
@@ -81,16 +83,21 @@ class Certificates:
                 self._load(Secret("\n".join(part.text for part in parts)), f"{self._server.files}: tls.crt and tls.key")
                 self._loaded = parts
             return
-        authority, trusted = await on_error(self._authority, _is_raced, DEFAULT_RETRY)
+        authority = await on_error(self._authority, _is_raced, DEFAULT_RETRY)
         self._known = authority
         name = self._server.configuration
-        changed = [await self._trust(resource, name, trusted, webhooks_of) for resource in CONFIGURATIONS.values()]
+        changed = [
+            await self._trust(resource, name, authority.trusted, webhooks_of) for resource in CONFIGURATIONS.values()
+        ]
         for each in () if self._conversions is None else self._conversions.resources():
-            changed.append(await self._trust(DEFINITIONS, each.group_resource, trusted, conversion_of))
+            changed.append(await self._trust(DEFINITIONS, each.group_resource, authority.trusted, conversion_of))
         if self._loaded is None or (self._loaded != authority.certificate and not any(changed)):
             names = (*self._server.dns_names, *self._server.addresses)
             self._load(authority.issue(names, self._now()), "the new certificate")
             self._loaded = authority.certificate
+        # At the end: a Secret that cannot be written keeps no replica from serving.
+        if self._is_own(authority) and authority.has_former(self._now()):
+            await on_error(self._remove_former, _is_raced, DEFAULT_RETRY)
 
     def _load(self, pem: Secret, what: str) -> None:
         with pem_file(pem) as path:
@@ -101,34 +108,69 @@ class Certificates:
                 except (OSError, ValueError) as error:
                     raise UsageError(f"{what}: {getattr(error, 'reason', '') or error}") from None
 
-    async def _authority(self) -> tuple[Authority, bytes]:
-        """Return the CA in the Secret, after making or replacing it if need be, and what clients must trust, in PEM."""
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is a certificate to serve with."""
+        return self._loaded is not None
+
+    async def _authority(self) -> Authority:
+        """Return the CA in the Secret, after making or replacing it if need be."""
         from aioinformer.webhooks import authority
 
-        server = self._server
+        known, stored = await self._stored()
         now = self._now()
-        where = f"Secret {server.namespace}/{server.secret}"
-        name = f"CA of {server.name}.{server.namespace}"[:64]
-        secrets = self._client.with_options(namespace=server.namespace).resource(SECRETS)
-        found = await secrets.get_or_none(server.secret)
-        stored = PrivateDict({} if found is None else document_of(found))
-        data = PrivateDict(stored.get("data") or {})
-        known = authority.read(data, where)
-        if known is None and data:
-            raise UsageError(f"{where} belongs to others: it has {', '.join(data)}; rename the server")
         if known is not None:
-            is_own = known.certificate.subject.rfc4514_string() == f"CN={name}"
+            is_own = self._is_own(known)
             end = known.certificate.not_valid_after_utc
             if now < (known.renewal if is_own else end):
-                return known, known.bundle(now) if is_own else known.trusted
+                return known
             if not is_own:
-                raise UsageError(f"{where} has a CA of others, which ended at {end}; replace it")
-        made = authority.make(name, now, known or self._known)
-        metadata = {"name": server.secret, "namespace": server.namespace}
-        body = {"metadata": metadata, "type": "Opaque", **stored, "data": PrivateDict({**data, **made.data()})}
-        await (secrets.create if found is None else secrets.replace)(PrivateDict(body))
-        _log.info("%s has a new CA, until %s", where, made.certificate.not_valid_after_utc)
-        return made, made.bundle(now)
+                raise UsageError(f"{self._where} has a CA of others, which ended at {end}; replace it")
+        made = authority.make(self._subject, now, known or self._known)
+        await self._store(made, stored)
+        _log.info("%s has a new CA, until %s", self._where, made.certificate.not_valid_after_utc)
+        return made
+
+    async def _remove_former(self) -> None:
+        """Remove the CA that the present one has replaced from the Secret, unless another replica has done so."""
+        known, stored = await self._stored()
+        if known is not None and self._is_own(known) and known.has_former(self._now()):
+            await self._store(known.alone(), stored)
+
+    async def _stored(self) -> tuple[Authority | None, PrivateDict]:
+        """Return the CA in the Secret, None if there is none, and the Secret, empty if there is none."""
+        from aioinformer.webhooks import authority
+
+        found = await self._secrets().get_or_none(self._server.secret)
+        stored = PrivateDict({} if found is None else document_of(found))
+        data = PrivateDict(stored.get("data") or {})
+        known = authority.read(data, self._where)
+        if known is None and data:
+            raise UsageError(f"{self._where} belongs to others: it has {', '.join(data)}; rename the server")
+        return known, stored
+
+    async def _store(self, authority: Authority, stored: PrivateDict) -> None:
+        """Write a CA into the Secret, which has not changed since it was read as `stored`."""
+        metadata = {"name": self._server.secret, "namespace": self._server.namespace}
+        data = PrivateDict({**(stored.get("data") or {}), **authority.data()})
+        body = PrivateDict({"metadata": metadata, "type": "Opaque", **stored, "data": data})
+        secrets = self._secrets()
+        await (secrets.replace if stored else secrets.create)(body)
+
+    def _secrets(self) -> ResourceClient[Any]:
+        return self._client.with_options(namespace=self._server.namespace).resource(SECRETS)
+
+    def _is_own(self, authority: Authority) -> bool:
+        """Return whether a manager has made a CA, for this server."""
+        return bool(authority.certificate.subject.rfc4514_string() == f"CN={self._subject}")
+
+    @property
+    def _subject(self) -> str:
+        return f"CA of {self._server.name}.{self._server.namespace}"[:64]
+
+    @property
+    def _where(self) -> str:
+        return f"Secret {self._server.namespace}/{self._server.secret}"
 
     async def _trust(
         self, resource: Resource[Any], name: str, trusted: bytes, clients_of: Callable[[dict[str, Any]], list[Any]]

@@ -162,5 +162,5 @@ async def _refresh(server: WebhookServer, certificates: Certificates, admission:
             message = "%s: %s%s; trying again"
             level = WARNING if isinstance(error, AioinformerError) else ERROR
             errors.report("the certificate", error, message, "the certificate of webhooks", error, remedy, level=level)
-            admission.trouble = admission.trouble and f"no certificate: {error}"
+            admission.trouble = "" if certificates.is_loaded else f"no certificate: {error}"
         await asyncio.sleep(_RETRY if admission.trouble else _INTERVAL)

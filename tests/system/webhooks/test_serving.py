@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from aioinformer import ApiNotFound, Client, UsageError
+from aioinformer import ApiError, ApiNotFound, Client, UsageError
 from aioinformer.controller import LeaderElection, Manager, Request
 from aioinformer.models import core_v1
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
@@ -221,10 +221,52 @@ async def test_former_ca_of_a_deleted_secret_is_trusted_for_ten_minutes(api_serv
     await replicas[0].refresh()
     assert bundles(api_server)[0] == both
     time += timedelta(minutes=2)
+    await replicas[0].refresh()
     for each in replicas:
         await each.refresh()
         assert bundles(api_server)[0] == new
     assert all(certificate(one.context, new) for one in replicas)
+
+
+@pytest.mark.behaviour("C-132")
+async def test_configurations_trust_what_the_secret_has(api_server: ApiServer, client: Client) -> None:
+    """Replicas of each version write it there: if two wrote something else, they would do so in turns for ever."""
+    time = datetime.now(UTC)
+    replicas = [Certificates(OURS, client, lambda: time) for _ in range(2)]
+
+    def in_secret() -> str:
+        stored = api_server.get("secrets", "widgets-webhook-ca", "shop")["data"]["tls.crt"]
+        return base64.b64decode(stored).decode()
+
+    for step in (0, 250 * 24 * 60, 1, 8, 2, 1, 60):
+        time += timedelta(minutes=step)
+        for each in replicas:
+            before = in_secret() if step else None
+            await each.refresh()
+            assert bundles(api_server)[0] in (before, in_secret())
+    written = api_server.get("validatingwebhookconfigurations", "widgets.shop")["metadata"]["resourceVersion"]
+    for each in replicas:
+        await each.refresh()
+    after = api_server.get("validatingwebhookconfigurations", "widgets.shop")["metadata"]["resourceVersion"]
+    assert (bundles(api_server)[0], after) == (in_secret(), written)
+    assert in_secret().count("BEGIN CERTIFICATE") == 1
+
+
+@pytest.mark.behaviour("C-132")
+async def test_replica_serves_if_the_former_ca_cannot_be_removed(api_server: ApiServer, client: Client) -> None:
+    time = datetime.now(UTC) - timedelta(days=250)
+    replica = Certificates(OURS, client, lambda: time)
+    for step in (0, 250, 0):
+        time += timedelta(days=step)
+        await replica.refresh()
+    time += timedelta(minutes=11)
+    secret = api_server.get("secrets", "widgets-webhook-ca", "shop")
+    api_server.update("secrets", {**secret, "immutable": True})
+    begun = Certificates(OURS, client, lambda: time)
+    with pytest.raises(ApiError, match="immutable"):
+        await begun.refresh()
+    assert begun.is_loaded
+    assert certificate(begun.context, bundles(api_server)[0])
 
 
 @pytest.mark.behaviour("C-132")
