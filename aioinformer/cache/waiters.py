@@ -67,9 +67,11 @@ class VersionWaiters:
             return
         numbers = self._numbers
         while numbers and covers(version, numbers[0][1]):
-            # A wait that begins anew, since a version alone is not its proof, must not join those that are woken here.
-            for future in self._waiters.pop(heapq.heappop(numbers)[1], ()):
+            for future in self._waiters.get(numbers[0][1], ()):
                 _wake(future)
+            # Only now: if waking failed, the next version repeats it. From now on, a wait that begins anew, since a
+            # version alone is not its proof, does not join those that were woken.
+            self._waiters.pop(heapq.heappop(numbers)[1], None)
 
     def saw(self, version: str) -> None:
         """Record a version without order, of an object or a collection that is in the cache."""
@@ -79,6 +81,13 @@ class VersionWaiters:
             del self._seen[next(iter(self._seen))]
         for future in self._waiters.get(version, ()):
             _wake(future)
+
+    def check_waits(self) -> None:
+        """Wake the waits for versions that the cache has: to wake them may have failed."""
+        for version, futures in self._waiters.items():
+            if self.includes(version):
+                for future in futures:
+                    _wake(future)
 
     def fail(self, error: BaseException) -> None:
         """Fail all waits: no further version will be reached."""

@@ -157,8 +157,7 @@ class CacheUpdates(Generic[T]):
         for key in list(self._unread):  # to which any thread may add
             if key in change:
                 self._release(key)
-        # Those of unchanged objects, too, as in `_upsert`.
-        for key in [each for each in self._awaited if each in listed or each in change]:
+        for key in [each for each in self._awaited if each in change]:
             self._wake_waiters(key)
 
     def forget(self, keys: Iterable[str]) -> Iterator[None]:
@@ -177,11 +176,14 @@ class CacheUpdates(Generic[T]):
             self._resync(key)
             yield
 
-    def recheck_absent(self) -> None:
-        """Check the waits for objects that are not in the cache: a first list may have shown that they do not exist."""
+    def check_waits(self) -> None:
+        """Check all waits. A first list may have shown that an object does not exist.
+
+        And waking them may have failed, after a change that is not repeated.
+        """
         for key in list(self._awaited):
-            if self._store.item(key) is None:
-                self._waiters.changed(key, None)
+            self._wake_waiters(key)
+        self._versions.check_waits()
 
     def _upsert(self, record: Record, is_in_initial_list: bool) -> None:
         if type(record) is UndecodablePlaceholder:
@@ -190,8 +192,6 @@ class CacheUpdates(Generic[T]):
         old = self._store.item(key)
         # Most records have another version: this is compared first, without the cost of a call.
         if old is not None and old.resource_version == record.resource_version and _is_same(old, record):
-            if key in self._awaited:  # waking them may have failed the first time
-                self._wake_waiters(key)
             return
         notification = self._upsert_notification(old, record, is_in_initial_list)
         if notification is None:

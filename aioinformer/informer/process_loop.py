@@ -53,7 +53,8 @@ class CacheControllerConfig(msgspec.Struct):
         flush: is called before the event loop gets a turn, and at the end of each batch: deliver what `process`
             collected.
         on_version: is called after each batch with the version that has been reached; "" if it is unknown.
-        on_listed: is called when all of the first list has been processed.
+        on_listed: is called when all of the first list has been processed; and after a failure, when all that was
+            received has been processed again.
         counters: counts the time of batches; None to count nothing.
     """
 
@@ -203,6 +204,7 @@ class CacheController:
                 self.has_listed = False  # so that it is called again
                 raise
         if self.reflector.unprocessed and version:
+            self._config.on_listed()
             self.reflector.mark_processed()
 
     def _fail(self, error: Exception) -> None:

@@ -375,7 +375,7 @@ class SharedIndexInformer(StreamedInformer[T]):
             process=pipeline.updates.handle_deltas,
             flush=pipeline.updates.flush,
             on_version=on_version,
-            on_listed=pipeline.updates.recheck_absent,
+            on_listed=pipeline.updates.check_waits,
             counters=self._counters,
         )
         return Source(lister_watcher, queue, CacheController(config), known or self._store)

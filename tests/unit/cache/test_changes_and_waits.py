@@ -515,3 +515,27 @@ async def test_version_waited_for_again_is_woken() -> None:
     await again
     assert not any(other.done() for other in others)
     await cancelled(*others)
+
+
+class WokenLater(asyncio.Future[None]):
+    """A wait that cannot be woken the first time."""
+
+    tries = 0
+
+    def set_result(self, result: None, /) -> None:
+        self.tries += 1
+        if self.tries == 1:
+            raise MemoryError
+        super().set_result(result)
+
+
+async def test_wait_for_a_version_without_order_that_could_not_be_woken() -> None:
+    versions = VersionWaiters()
+    future = WokenLater()
+    with versions.waking(future, "red"):
+        other = await begun(versions.wait("red"))
+        with pytest.raises(MemoryError):
+            versions.reached("red")
+        versions.reached("blue")
+        versions.check_waits()
+        await asyncio.wait_for(asyncio.gather(future, other), 50)

@@ -32,7 +32,7 @@ from tests.support.virtual_time import settled
 from tests.support.witness import Witness, truth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from contextlib import AbstractContextManager
     from types import CodeType, FrameType
 
@@ -199,7 +199,7 @@ async def test_raising_call_loses_nothing(
     caplog.set_level(logging.CRITICAL, logger="aioinformer")
     if slices == "fine":
         request.getfixturevalue("fine_slices")
-    seams = await seams_of_the_story()
+    seams = [*await seams_of_the_story(), Seam("aioinformer.cache.waiters", "_wake")]
     assert len(seams) > 50
     lost = []
     for seam in seams:
@@ -249,11 +249,18 @@ async def _story(planted: AbstractContextManager[None]) -> None:
         informer.add_event_handler(follower)
     synced = False
 
-    async def wait() -> None:
+    async def wait(wanted: Awaitable[Any]) -> None:
         with suppress(*PLANTED):
-            await informer.wait_for("default/d")
+            await wanted
 
-    waiting = asyncio.create_task(wait(), name="waits for d")
+    # The informer stops before a test may say that a wait has not ended.
+    waits = [
+        informer.wait_for("default/d"),
+        informer.wait_for("default/b", lambda pod: pod is None),
+        informer.wait_for_resource_version(str(pods.version + 2), timeout=None),
+        informer.wait_for_resource_version(str(pods.version + 2), timeout=None),
+    ]
+    waiting = [asyncio.create_task(wait(each), name=f"wait {nth}") for nth, each in enumerate(waits)]
     try:
         async with informer:
             with planted:
@@ -268,7 +275,8 @@ async def _story(planted: AbstractContextManager[None]) -> None:
                 pods.put("e")
                 await asyncio.sleep(120)
                 _compare(informer, pods, followers)
-                await asyncio.wait_for(waiting, 60)
+                _, left = await asyncio.wait(waiting, timeout=60)
+                assert not left, f"they still wait: {[each.get_name() for each in left]}"
                 pods.put("a")
                 pods.delete("c")
                 await informer.wait_for_resource_version(str(pods.version))
@@ -279,8 +287,9 @@ async def _story(planted: AbstractContextManager[None]) -> None:
         if synced:
             raise
     finally:
-        waiting.cancel()
-        await asyncio.wait({waiting})
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
 
 
 def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: list[Witness]) -> None:
