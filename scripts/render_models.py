@@ -231,7 +231,7 @@ def _metadata_stub(known: Mapping[str, Type]) -> str:
     for attribute in meta.attributes:
         if attribute.name in _KNOWN:
             view += [f"    {attribute.name}: str", *_doc(attribute.summary)]
-    view += ["    def __init__(self, _owner: Any) -> None: ..."]
+    view += ["    def __init__(self, _owner: Any, _stored: Any) -> None: ..."]
     header = _HEADER.format(title="The metadata of objects", version=definitions.version())
     imports = (
         "from collections.abc import Mapping, Sequence\nfrom datetime import datetime\n"

@@ -127,6 +127,7 @@ class Registrations(Generic[T]):
 
     __slots__ = (
         "_begun",
+        "_listeners",
         "_name",
         "_numbers",
         "_on_view_error",
@@ -157,6 +158,8 @@ class Registrations(Generic[T]):
         self._on_view_error = on_view_error
         self._stalls = stalls
         self._numbers = count(1)
+        #: Those that `remove` has not ended.
+        self._listeners: dict[HandlerRegistration[T], ProcessorListener[T]] = {}
         self._begun = False
         self._synced = False
 
@@ -183,7 +186,9 @@ class Registrations(Generic[T]):
         self._processor.add_listener(listener)
         if self._synced:
             listener.mark_upstream_synced()
-        return HandlerRegistration(listener)
+        registration = HandlerRegistration(listener)
+        self._listeners[registration] = listener
+        return registration
 
     def _initial(self, records: Iterator[Record], listener: ProcessorListener[T]) -> Iterator[AddNotification[T]]:
         for record in records:
@@ -203,8 +208,8 @@ class Registrations(Generic[T]):
         """
         if not isinstance(registration, HandlerRegistration):
             raise UsageError(f"expected the result of add_event_handler, not {type(registration).__name__}")
-        listener = registration._listener  # users have the registration, this room the listener
-        if listener in self._processor.listeners:
+        listener = self._listeners.pop(registration, None)
+        if listener is not None and listener in self._processor.listeners:
             self._processor.remove_listener(listener)
             listener.synced.fail(InformerStopped(f"{listener.name} was removed before it had synced"))
 

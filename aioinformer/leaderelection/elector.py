@@ -90,7 +90,7 @@ class Term:
     def remaining(self) -> float:
         """Seconds until the leadership ends unless it is renewed; 0 or less once it has ended. Thread-safe."""
         # The elector knows the deadline. Users ask their own term, so that an earlier one never gets the right again.
-        return 0.0 if self._ended else self._elector._remaining(self)
+        return 0.0 if self._ended else self._elector.remaining(self)
 
     def end(self) -> None:
         """End the right to act now, right before the end of the block: `check` raises from now on."""
@@ -237,6 +237,16 @@ class LeaderElector:
 
     # Inspecting.
 
+    def remaining(self, term: Term) -> float:
+        """Return the seconds until a term ends unless it is renewed, as `term.remaining` does. Thread-safe.
+
+        It is 0 or less for a term that has ended, also while this process leads in a later one.
+        """
+        scope = self._scope
+        if term is not self._term or scope is None or scope.expired() or not self._machine.claimed:
+            return 0.0
+        return self._machine.deadline - loop_time()
+
     def is_leader(self) -> bool:
         """Return whether this process leads now. Any thread may call this."""
         term = self._term
@@ -351,12 +361,6 @@ class LeaderElector:
                 await self._attempts.release(min(self._options.renew_deadline, left))
         finally:
             self._machine.give_up()
-
-    def _remaining(self, term: Term) -> float:
-        scope = self._scope
-        if term is not self._term or scope is None or scope.expired() or not self._machine.claimed:
-            return 0.0
-        return self._machine.deadline - loop_time()
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

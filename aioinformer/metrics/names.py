@@ -76,6 +76,10 @@ class InformerName:
         self._derived.add(identity)
         return identity
 
+    def release_resource(self, resource: Resource[Any], scope: str = "") -> None:
+        """Let the next identity of a resource and scope be reserved. The one that is reserved calls it at its end."""
+        self._reserved.discard((resource.gvr, scope))
+
     def release(self) -> None:
         """Release the name and all identities that were made from it. May be repeated."""
         if not self._released:
@@ -117,8 +121,7 @@ class InformerNameAndResource:
         """Let another informer of this name reserve resource and scope. May be repeated."""
         if self.reserved:
             self.reserved = False
-            # The name keeps what its identities have reserved; only they may release that.
-            self._owner._reserved.discard((self.resource.gvr, self.scope))
+            self._owner.release_resource(self.resource, self.scope)
 
     def release_name(self) -> None:
         """Release the name that made this identity, and all its identities."""

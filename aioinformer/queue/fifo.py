@@ -212,7 +212,29 @@ class FIFO(ABC, Generic[T, P]):
         Raises:
             FIFOClosed: on entering it, if the queue is closed and empty.
         """
-        return Batch(self, producer_calls)
+        return Batch(self, self._condition, self._popping, producer_calls)
+
+    async def wait_filled(self, producer_calls: ProducerCalls[T] | None = None) -> bool:
+        """Wait until something waits, or a version is to be learned; the caller has the lock. `Batch` calls it.
+
+        Args:
+            producer_calls: see `batch`.
+
+        Returns:
+            Whether that took a wait, so that other tasks had a turn.
+
+        Raises:
+            FIFOClosed: the queue is closed and empty.
+        """
+        waited = False
+        try:
+            while not (self._line or self._news):
+                waited = True
+                self._producer_calls = producer_calls
+                await self._wait()
+        finally:
+            self._producer_calls = None
+        return waited
 
     def mark_incomplete(self, *, initial: bool) -> None:
         """Note that something popped was not processed: no version is reached until the next replacement.
@@ -306,40 +328,48 @@ class Batch(Generic[T]):
     """Everything that waits in a queue, for its consumer: `async with queue.batch() as batch: for step in batch: …`.
 
     The queue is locked inside the context. What has not been iterated over at its end waits for the next batch.
-    This class is the consumer's half of `FIFO`, and so uses its lock and its line.
+
+    Args:
+        queue: waits until it has something.
+        lock: of the queue.
+        popping: returns the steps that pop everything.
+        producer_calls: see `FIFO.batch`.
 
     Attributes:
         size: how many items wait at the beginning.
         waited: whether entering the context waited, so that other tasks had a turn.
     """
 
-    __slots__ = ("_producer_calls", "_queue", "_steps", "size", "waited")
+    __slots__ = ("_lock", "_popping", "_producer_calls", "_queue", "_steps", "size", "waited")
 
-    def __init__(self, queue: FIFO[T, Any], producer_calls: ProducerCalls[T] | None = None) -> None:
+    def __init__(
+        self,
+        queue: FIFO[T, Any],
+        lock: asyncio.Condition,
+        popping: Callable[[], Generator[Step[T]]],
+        producer_calls: ProducerCalls[T] | None,
+    ) -> None:
         self._queue = queue
+        self._lock = lock
+        self._popping = popping
         self._producer_calls = producer_calls
         self._steps: Generator[Step[T]] | None = None
         self.size = 0
         self.waited = False
 
     async def __aenter__(self) -> Self:
-        queue = self._queue
-        await queue._condition.acquire()
+        await self._lock.acquire()
         try:
-            while not (queue._line or queue._news):
-                self.waited = True
-                queue._producer_calls = self._producer_calls
-                await queue._wait()
+            self.waited = await self._queue.wait_filled(self._producer_calls)
         except BaseException:
-            queue._condition.release()
+            self._lock.release()
             raise
-        finally:
-            queue._producer_calls = None
-        self.size = len(queue._line)
+        self.size = len(self._queue)
         return self
 
     def __iter__(self) -> Generator[Step[T]]:
-        steps = self._steps = self._queue._popping()
+        steps = self._popping()
+        self._steps = steps
         return steps
 
     @property
@@ -355,4 +385,4 @@ class Batch(Generic[T]):
                 self._steps.close()
                 self._steps = None  # the consumer may keep this object until the next batch
         finally:
-            self._queue._condition.release()
+            self._lock.release()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aioinformer.errors import UsageError, did_you_mean
@@ -63,12 +64,11 @@ def _of_group(name: str, versions: Mapping[str, Mapping[str, Resource[Any]]], en
 
 def _of_version(path: str, resources: Mapping[str, Resource[Any]]) -> property:
     accessor = _class(path, "resource", {plural: _of_resource(resource) for plural, resource in resources.items()})
-    # `_end` has an underscore, because the public attributes of accessors are names of the API.
-    return property(lambda group: accessor(group._end), doc=accessor.__doc__)
+    return property(lambda group: accessor(_end_of(group)), doc=accessor.__doc__)
 
 
 def _of_resource(resource: Resource[Any]) -> property:
-    return property(lambda version: version._end(resource), doc=f"{resource.kind} of {resource.api_version}.")
+    return property(lambda version: _end_of(version)(resource), doc=f"{resource.kind} of {resource.api_version}.")
 
 
 def _class(path: str, part: str, properties: Mapping[str, property]) -> type[Accessor]:
@@ -101,6 +101,10 @@ class Accessor:
 
     def _names(self) -> list[str]:
         return [name for name in vars(type(self)) if not name.startswith("_")]
+
+
+#: The function of an accessor. It has an underscore, because the public attributes of accessors are names of the API.
+_end_of: Callable[[Accessor], _End] = attrgetter("_end")
 
 
 def _missing(owner: object, name: str, what: str, known: Collection[str], otherwise: str) -> AttributeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -22,13 +23,14 @@ OBJECT_META = "V1ObjectMeta"
 class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Metadata of a cached object. Identity and labels need no decoding; all other attributes decode the body.
 
-    It is a part of its view, and reads the record and the decoded metadata of that.
+    It is a part of its view, which hands it its record; the view decodes the body.
     """
 
     openapi_types: ClassVar[dict[str, str]] = {}
     attribute_map: ClassVar[dict[str, str]] = {}
 
     _owner: Any
+    _stored: Any
 
     @property
     def __class__(self) -> type:
@@ -38,27 +40,27 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def name(self) -> str:
         """The name of the object."""
-        return str(self._owner._record.name)
+        return str(self._stored.name)
 
     @property
     def namespace(self) -> str | None:
         """The namespace of the object; None for cluster-scoped ones."""
-        return self._owner._record.namespace or None
+        return self._stored.namespace or None
 
     @property
     def uid(self) -> str:
         """The uid of the object."""
-        return str(self._owner._record.uid)
+        return str(self._stored.uid)
 
     @property
     def resource_version(self) -> str:
         """The version of the object."""
-        return str(self._owner._record.resource_version)
+        return str(self._stored.resource_version)
 
     @property
     def labels(self) -> FrozenDict[str, str] | None:
         """The labels of the object; None if it has none."""
-        labels = labels_of(self._owner._record)
+        labels = labels_of(self._stored)
         return closed(labels) if labels else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,11 +81,12 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
         return hash((self.namespace, self.name, self.uid, self.resource_version))
 
     def __repr__(self) -> str:
-        return visible(f"<metadata of {self._owner._record.key}>")
+        return visible(f"<metadata of {self._stored.key}>")
 
 
 def _decoded(name: str) -> property:
-    return property(lambda self: getattr(self._owner._metadata(), name), doc=f"`{name}` of the metadata.")
+    # The decoded metadata has an underscore in views, because fields of objects are attributes of views.
+    return property(attrgetter(f"_owner._metadata.{name}"), doc=f"`{name}` of the metadata.")
 
 
 for _attribute in attributes_of(OBJECT_META):

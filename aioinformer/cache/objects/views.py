@@ -107,7 +107,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def metadata(self) -> MetadataView:
         """The metadata, with the attributes of `V1ObjectMeta`."""
-        return MetadataView(self)
+        return MetadataView(self, self._record)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain, mutable copy with the keys of the JSON, `apiVersion` and `kind` included. You own it.
@@ -238,6 +238,7 @@ class ModelView(View, frozen=True, eq=False, gc=False):
             force_setattr(self, "_body", body)
         return body
 
+    @property
     def _metadata(self) -> Any:
         return self._load().metadata
 
@@ -310,6 +311,7 @@ class MappingView(View, frozen=True, eq=False, gc=False):
             force_setattr(self, "_body", body)
         return body  # type: ignore[no-any-return]
 
+    @property
     def _metadata(self) -> Any:
         if self._meta is not None:
             return self._meta
