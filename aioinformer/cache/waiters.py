@@ -254,11 +254,13 @@ class Deadlines:
         self._due[deadline] = None
 
     def _end_some(self) -> None:
-        for deadline in list(islice(self._due, _ENDS_PER_TURN)):
-            del self._due[deadline]
-            deadline.reschedule(0.0)
-        if self._due:
-            asyncio.get_running_loop().call_soon(self._end_some)
+        try:
+            for deadline in list(islice(self._due, _ENDS_PER_TURN)):
+                del self._due[deadline]
+                deadline.reschedule(0.0)
+        finally:
+            if self._due:  # also after a failure: the others would never end
+                asyncio.get_running_loop().call_soon(self._end_some)
 
 
 class Write(NamedTuple):

@@ -14,6 +14,7 @@ import asyncio
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
+from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
@@ -99,9 +100,7 @@ class HandlerLines:
 
     def close(self) -> None:
         """Log what was counted. Nothing is left on the loop."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel()
         self.armed = False
         for what, (_, timer) in list(self._kinds.items()):
             timer.cancel()
@@ -114,18 +113,33 @@ class HandlerLines:
             _log.warning(message, next(iter(names)), len(names) - 1, what)
 
     def _set(self, seconds: float) -> None:
+        self._cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _check(self) -> None:
+        self._set(OVERDUE)  # first: a failure below must not end the checks
         now = asyncio.get_running_loop().time()
         busy = [caller for caller in self._callers() if caller.busy]
         self._quiet_until = {caller: self._quiet_until[caller] for caller in busy if caller in self._quiet_until}
-        checks = [self._check_caller(caller, now) for caller in busy]
+        checks = [self._try_to_check(caller, now) for caller in busy]
         if checks:
             self._set(min(checks) - now)
         else:
-            self._timer = None
+            self._cancel()
             self.armed = False
+
+    def _try_to_check(self, caller: Caller, now: float) -> float:
+        """Check a caller's call; if a handler cannot be named, or the log raises, go on with the other callers."""
+        try:
+            return self._check_caller(caller, now)
+        except USER_ERRORS:
+            _log.exception("%s: whether its call is overdue was not found out or not logged", caller.name)
+            return now + OVERDUE
 
     def _check_caller(self, caller: Caller, now: float) -> float:
         """Log the caller's call if it is overdue; return when to check again."""
@@ -135,11 +149,11 @@ class HandlerLines:
         due = max(began + OVERDUE, self._quiet_until.get(caller, 0.0))
         if now < due - _EARLY:
             return due
-        self._quiet_until[caller] = now + AGAIN
         call = caller.call()
         if call is not None:
             line = (
                 "%s: %s has not returned for %.0f s: it was called for %s, and %d notifications are pending behind it"
             )
             _log.warning(line, caller.name, call.function, now - began, call.key, caller.behind)
+        self._quiet_until[caller] = now + AGAIN
         return now + AGAIN

@@ -56,10 +56,13 @@ class Turns:
         """Let the next listeners go on; those that were cancelled meanwhile do not count."""
         waiting = self._waiting
         left = _AT_ONCE
-        while waiting and left:
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                left -= 1
-        if waiting:
-            loop.call_soon(self._go_on, loop)
+        try:
+            while waiting and left:
+                turn = waiting[0]
+                if not turn.done():
+                    turn.set_result(None)
+                    left -= 1
+                waiting.popleft()
+        finally:
+            if waiting:  # also if a listener could not be woken: all others would wait for ever
+                loop.call_soon(self._go_on, loop)

@@ -42,6 +42,8 @@ LIMIT: Final = 4 << 20
 _SLICE: Final = 0.002
 #: Seconds for which changes are collected after readers were woken, for each of them: it is about what a reader costs.
 _PAUSE: Final = 25e-6
+#: Seconds until views are made again after a failure.
+_AGAIN: Final = 1.0
 #: So many changes, at most, are in one part of the log that is delivered.
 _BATCH: Final = 256
 #: So many parts, at most, are kept for other readers.
@@ -209,8 +211,19 @@ class Hub:
             self.make_views()
 
     def _settle(self) -> None:
-        """Make the views of the objects that had changed when this began, in slices, then wake the readers."""
+        """Do a slice of `_make_some`. If it fails, because memory runs out or the log raises, try again later."""
         self._next = None
+        try:
+            self._make_some()
+        except USER_ERRORS as error:
+            if self._next is None:
+                self._next = self._loop.call_later(_AGAIN, self._settle)
+            self.recheck()
+            subject = f"{self._source.name}: {self._name}"
+            self._errors.report(f"{subject}: readers", error, "%s: its readers wait; trying again", subject)
+
+    def _make_some(self) -> None:
+        """Make the views of the objects that had changed when this began, in slices, then wake the readers."""
         if self._begun is None:
             self._begun = iter(self._pending)
             self._pending = {}

@@ -461,6 +461,32 @@ async def test_few_waits_time_out_in_one_turn(kind: str) -> None:
     await asyncio.gather(*waiting)
 
 
+async def test_waits_time_out_behind_one_that_fails_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+    deadlines = Deadlines()
+    failing = True
+
+    async def wait() -> None:
+        async with deadlines.limit(10, lambda: "late"):
+            await asyncio.sleep(10_000)
+
+    def reschedule(self: asyncio.Timeout, when: float | None) -> None:
+        nonlocal failing
+        if failing and when is not None:
+            failing = False
+            raise MemoryError
+        original(self, when)
+
+    original = asyncio.Timeout.reschedule
+    monkeypatch.setattr(asyncio.Timeout, "reschedule", reschedule)
+    waiting = [await begun(wait()) for _ in range(3)]
+    done, left = await asyncio.wait(waiting, timeout=100)
+    await cancelled(*left)
+    assert (len(reported), len(done)) == (1, 2)
+    assert all(isinstance(each.exception(), TimeoutError) for each in done)
+
+
 async def test_wait_that_ends_in_time_is_not_ended_by_its_deadline() -> None:
     deadlines, versions = Deadlines(), VersionWaiters()
 

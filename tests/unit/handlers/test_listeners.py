@@ -274,6 +274,38 @@ async def test_listener_removed_while_it_waits_for_a_turn_delays_no_other() -> N
     assert [called[number] for number in (0, 17, 18, 19)] == [1, 1, 5, 5]
 
 
+class WokenLater(asyncio.Future[None]):
+    """A turn that cannot begin the first time, because memory runs out."""
+
+    tries = 0
+
+    def set_result(self, result: None, /) -> None:
+        self.tries += 1
+        if self.tries == 1:
+            raise MemoryError
+        super().set_result(result)
+
+
+@pytest.mark.usefixtures("fine_slices")
+async def test_failed_turn_delays_no_listener_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    reported: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda loop, context: reported.append(context))
+    processor, called = counting_processor(20)
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        await settled()
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "create_future", WokenLater)
+            distribute(processor, *["old"] * 3)
+            for _ in range(5):
+                await asyncio.sleep(0)
+        await settled()
+        await processor.stop(0)
+    assert set(called.values()) == {3}
+    assert reported
+
+
 async def test_idle_handler_and_removed_handler_keep_no_batch_alive() -> None:
     processor: SharedProcessor[Any] = SharedProcessor()
     go_on = asyncio.Event()

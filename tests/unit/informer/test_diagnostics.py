@@ -190,6 +190,31 @@ async def test_call_is_logged_after_30_s_and_then_each_minute(warnings: Callable
         assert later == ["90 s", "150 s", "210 s"]
 
 
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_calls_are_checked_again_after_a_failure_of_the_log(
+    failures: int, warnings: Callable[[], list[str]]
+) -> None:
+    left = itertools.count(failures, -1)
+
+    def fail(record: logging.LogRecord) -> bool:
+        if next(left) > 0:
+            raise ValueError("a filter of the log raises")
+        return True
+
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+    log = logging.getLogger("aioinformer.handlers")
+    log.addFilter(fail)
+    try:
+        async with informer_of("a", "b", "c", options=RunOptions(shutdown_grace=0), on_add=hang):
+            await asyncio.sleep(31)
+            assert len(warnings()) + len(reported) == 1, "the failure is not silent"
+            await asyncio.sleep(30)
+    finally:
+        log.removeFilter(fail)
+    assert any("has not returned for 60 s" in line for line in warnings())
+
+
 async def test_idle_informer_has_no_timer() -> None:
     def timers() -> int:
         loop: Any = asyncio.get_running_loop()

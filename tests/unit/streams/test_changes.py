@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import gc
+import itertools
 import logging
 import tracemalloc
 from functools import partial
@@ -439,3 +440,32 @@ async def test_parts_of_many_selections_do_not_pile_up() -> None:
                 await take(other, 2)
         kept = [each for each in gc.get_objects() if isinstance(each, hub.Part)]
         assert len(kept) < 200
+
+
+async def test_reader_goes_on_after_a_failure_of_the_log() -> None:
+    left = itertools.count(1, -1)
+
+    def fail(record: logging.LogRecord) -> bool:
+        if next(left) > 0:
+            raise ValueError("a filter of the log raises")
+        return True
+
+    def view(pod: Any) -> str:
+        if pod.metadata.name == "b":
+            raise ValueError("a view")
+        return str(pod.metadata.name)
+
+    pods = Collection("a")
+    log = logging.getLogger("aioinformer.streams")
+    log.addFilter(fail)
+    try:
+        async with SharedIndexInformer(pods) as informer, informer.changes(view=view) as changes:
+            await take(changes, 2)
+            reading = asyncio.create_task(take(changes, 1))
+            await settled()
+            with pods.at_once():
+                pods.put("b")
+                pods.put("c")
+            assert [text.split()[:2] for text in await reading] == [["put", "c"]]
+    finally:
+        log.removeFilter(fail)
