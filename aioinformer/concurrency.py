@@ -102,7 +102,8 @@ class Latch:
         if self._failure is not None:
             raise self._failure.error
         waiter = asyncio.get_running_loop().create_future()
-        waiters = self._waiters = self._waiters or set()
+        waiters = self._waiters or set()
+        self._waiters = waiters
         waiters.add(waiter)
         try:
             await waiter
@@ -119,7 +120,8 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     """
     if not isinstance(loop, asyncio.BaseEventLoop) or type(loop).time is asyncio.BaseEventLoop.time:
         return monotonic
-    last = real = 0.0
+    last = 0.0
+    real = 0.0
 
     def clock() -> float:
         nonlocal last, real
@@ -151,14 +153,16 @@ class Slicer:
     def start(self, at: float | None = None) -> None:
         """Begin a slice now, or at a time that `perf_counter` returned."""
         self._since = perf_counter() if at is None else at
-        self._gap = self._left = 1
+        self._gap = 1
+        self._left = 1
 
     def count_step(self) -> bool:
         """Count a step of work; return whether the slice is used up."""
         self._left -= 1
         if self._left:
             return False
-        self._left = self._gap = min(2 * self._gap, _STEPS)
+        self._gap = min(2 * self._gap, _STEPS)
+        self._left = self._gap
         return perf_counter() - self._since >= self._seconds
 
     def is_over(self) -> bool:

@@ -118,7 +118,8 @@ class Trace:
         self._clock = clock
         self._begun = clock()
         self._steps: list[tuple[float, str]] = []
-        self.objects = self._pages = 0
+        self.objects = 0
+        self._pages = 0
         self._warn_at = _MANY_PAGES
 
     @property

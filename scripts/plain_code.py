@@ -2,13 +2,15 @@
 
 The figures only fall. What they count:
 
+- `chained_assignments`: `a = b = x`, with several targets of one value.
 - `tuple_assignments`: `a, b = x, y` where one statement for each value says the same. Swaps, whose values read a target
   that is assigned before, and unpacking of one value are not counted.
 - `long_conditionals`: conditional expressions of more than 60 characters, or with `and` or `or` outside of strings; and
   `nested_conditionals`: those that contain another one. A short one reads at once, so there may be any number of them.
 - `private_attributes`: `other._name`, read, written or called, where the class that the code is in does not define
   `_name`: a class may read its other instances. Names that Python's library documents, such as `_replace`, are not
-  counted.
+  counted. What is left are attributes of asyncio and aiohttp that have no public form: a comment beside each says why
+  it is needed.
 - `forwarding_functions`: a function whose body only calls another one with its own parameters, in their order. Not
   counted are documented methods that call one of a part of their object, which is how an object offers its parts;
   methods that a base class, a protocol or a subclass of the package has; special methods; functions with decorators.
@@ -40,6 +42,7 @@ PACKAGE = ROOT / "aioinformer"
 LISTING = ROOT / "tests" / "project" / "plain_code.toml"
 FILES = "(files)"  # the room of modules that are in no folder
 FIGURES = (
+    "chained_assignments",
     "tuple_assignments",
     "nested_conditionals",
     "long_conditionals",
@@ -144,6 +147,8 @@ class _Visitor(ast.NodeVisitor):
         self.places[figure].append(f"{line}: {text or ast.unparse(node)}")
 
     def visit_Assign(self, node: ast.Assign) -> None:
+        if len(node.targets) > 1:
+            self._count("chained_assignments", node)
         if any(_is_independent(target, node.value) for target in node.targets):
             self._count("tuple_assignments", node)
         self.generic_visit(node)

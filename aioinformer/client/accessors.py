@@ -38,7 +38,8 @@ class Accessors(ABC):
             return self._make(resource, decoder)
         found = self._known.get(resource)
         if found is None:
-            found = self._known[resource] = self._make(resource, None)
+            found = self._make(resource, None)
+            self._known[resource] = found
         return found
 
     @abstractmethod

@@ -80,7 +80,8 @@ class Listing(Generic[T]):
             if left is not None and (options.limit == 0 or left < options.limit):
                 options.limit = left
             page = await self._requests.page(options)
-            version = page.resource_version = version or page.resource_version
+            version = version or page.resource_version
+            page.resource_version = version
             if left is not None:
                 del page[left:]
                 left -= len(page)
@@ -162,7 +163,8 @@ class PageRequests(Generic[T]):
 
     async def _read(self, opened: _Opened, options: ListOptions) -> Page[T]:
         records: list[Record] = []
-        version = token = ""
+        version = ""
+        token = ""
         async with aclosing(read_page(opened, options, self._decoder, _READING)) as answers:
             async for answer in answers:
                 if isinstance(answer, PageEnded):

@@ -129,7 +129,8 @@ class StorageMigration:
         """
         definition = await self._definition()
         served = _served(definition)
-        found = stale = 0
+        found = 0
+        stale = 0
         async for each in self._objects().list():
             if str(object_name(each)) > self._after:
                 found += 1

@@ -105,7 +105,9 @@ class Progress:
             self._idle.pop(name, None)
             return ""
         known, since = self._idle.get(name, (attempts, now))
-        self._idle[name] = known, since = (attempts, since if known == attempts else now)
+        if known != attempts:
+            since = now
+        self._idle[name] = (attempts, since)
         if now - since <= limit:
             return ""
         return f"{snapshot['ready']} requests wait for {free} free workers, and none has begun for {now - since:.0f} s"

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     T_co = TypeVar("T_co", covariant=True)
 else:
-    T = T_co = TypeVar("T_co", covariant=True)
+    T = TypeVar("T_co", covariant=True)
+    T_co = T
 
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")

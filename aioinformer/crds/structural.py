@@ -168,7 +168,8 @@ class _Converter:
 
     def _array(self, found: Schema, schema: Schema, place: _Place) -> None:
         members = place.inside(unbounded="maxItems" not in schema)
-        found["items"] = items = _with_null(self.convert(schema.get("items") or {}, members), place)
+        items = _with_null(self.convert(schema.get("items") or {}, members), place)
+        found["items"] = items
         if schema.get("uniqueItems"):
             found.setdefault(LIST_TYPE, "set")
         if found.get(LIST_TYPE) == "set" and items.get("type") in ("object", "array"):

@@ -185,7 +185,8 @@ class _Reader:
         if isinstance(described.cls, type) and issubclass(described.cls, Model):
             return self._of_api(described.cls)
         if described.cls not in self._names:
-            self._names[described.cls] = name = str(len(self._names))
+            name = str(len(self._names))
+            self._names[described.cls] = name
             self.definitions[name] = self._object(described)
         return {"$ref": self._names[described.cls]}
 

@@ -125,7 +125,8 @@ class EventBroadcaster:
         self._wall = wall
         self._receivers: list[EventRecording | EventWatch] = []
         self._tasks: asyncio.TaskGroup | None = None
-        self._started = self._closed = False
+        self._started = False
+        self._closed = False
         self._dropped = 0
         self._owner = Owner()
 

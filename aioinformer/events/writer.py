@@ -118,7 +118,12 @@ class EventRecording:
         self._errors = RepeatedErrors(_log)
         #: The namespaces in which a write was forbidden.
         self._forbidden: set[str] = set()
-        self._recorded = self._skipped = self._written = self._retries = self._refused = self._dropped = 0
+        self._recorded = 0
+        self._skipped = 0
+        self._written = 0
+        self._retries = 0
+        self._refused = 0
+        self._dropped = 0
 
     def record(self, event: Event) -> None:
         """Correlate an Event and enqueue the resulting write, without waiting."""

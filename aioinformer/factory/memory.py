@@ -66,7 +66,10 @@ async def memory_of(informer: SharedIndexInformer[Any], storage: str) -> Informe
     slicer = Slicer()
     store = informer.get_indexer().store
     items = [item for item in store.items() if isinstance(item, Record)]
-    size = unread = index_size = bare = 0
+    size = 0
+    unread = 0
+    index_size = 0
+    bare = 0
     for record in items:
         size += _size(record)
         unread += record.body is None

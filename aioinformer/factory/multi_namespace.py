@@ -150,7 +150,8 @@ class _Namespaces(Sources[T]):
                 member.synced.set()
             self._advance()
 
-        source = member.source = self.feed.new_source(lister_watcher, processed, member.name)
+        source = self.feed.new_source(lister_watcher, processed, member.name)
+        member.source = source
         member.task = tasks.create_task(self._run_member(member, source), name=source.controller.reflector.name)
 
     async def _run_member(self, member: _Member, source: Source) -> None:

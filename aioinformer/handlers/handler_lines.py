@@ -92,7 +92,8 @@ class HandlerLines:
             name: of the listener.
         """
         if (kind := self._kinds.get(what)) is None:
-            kind = self._kinds[what] = {}, asyncio.get_running_loop().call_later(_WHILE, self._end, what)
+            kind = {}, asyncio.get_running_loop().call_later(_WHILE, self._end, what)
+            self._kinds[what] = kind
         names, _ = kind
         names[name] = None
         if name in islice(names, _HANDLERS):

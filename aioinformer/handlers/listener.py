@@ -239,7 +239,8 @@ class ProcessorListener(Generic[T]):
         if not backlog.lines.armed:
             backlog.lines.arm()
         # A call begins where the previous one ended: no other task runs in between, except in `_end_slice`.
-        now = calls.began = clock()
+        now = clock()
+        calls.began = now
         for notification in notifications:
             calls.current = notification
             # No coroutine for each notification: making one costs as much as enqueueing the notification.
@@ -256,7 +257,8 @@ class ProcessorListener(Generic[T]):
             ended = clock()
             if ended - now > calls.notable:
                 calls.ended(ended - now, ended)
-            calls.began = now = ended
+            calls.began = ended
+            now = ended
             if now >= self._slice_ends and backlog.behind:
                 now = await self._end_slice()
             if backlog.closed:
@@ -270,7 +272,8 @@ class ProcessorListener(Generic[T]):
             seconds = await self.turns.next()
         except asyncio.CancelledError as error:
             self._take(error)
-        now = self.calls.began = self.calls.clock()
+        now = self.calls.clock()
+        self.calls.began = now
         self._slice_ends = now + seconds
         return now
 

@@ -107,7 +107,8 @@ class SharedProcessor(Generic[T]):
         collected = self._outbox
         if not collected:
             return
-        everything = without = Batch.of(collected, *self._counted)
+        everything = Batch.of(collected, *self._counted)
+        without = everything
         if syncs := self._syncs:
             without = Batch.of([each for position, each in enumerate(collected) if position not in syncs])
         self._outbox = []

@@ -82,7 +82,8 @@ class RepeatedErrors:
         shown: BaseException | None = None
         if period is None or now >= period.ends:
             self._end(subject)
-            period = self._periods[subject] = _Period(now + QUIET, level, lines + 1)
+            period = _Period(now + QUIET, level, lines + 1)
+            self._periods[subject] = period
             if loop is not None:
                 period.timer = loop.call_at(period.ends, self._end, subject)
             shown = error if level >= logging.ERROR else None

@@ -53,7 +53,8 @@ class ResyncPeriods:
     __slots__ = ("check", "default")
 
     def __init__(self, default: float) -> None:
-        self.default = self.check = _raised(checked_period(default))
+        self.default = _raised(checked_period(default))
+        self.check = self.default
 
     def negotiate(self, requested: float | None, name: str, *, final: bool) -> float:
         """Return a handler's period. A short one shortens the check period, unless that is final.

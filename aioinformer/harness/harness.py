@@ -263,7 +263,9 @@ class Harness:
             return
         name = f"manager {len(self._ended) + 1}"
         self.story.tell(name, "starts")
-        process = self._process = self.transport = Process(self, name)
+        process = Process(self, name)
+        self._process = process
+        self.transport = process
         context = copy_context()
         context.run(PROCESS.set, name)
         process.task = create_task(self._live(process), name=name, context=context)

@@ -186,7 +186,8 @@ class Answer:
         self._waiting: deque[bytes] = deque()
         self._arrived: deque[bytes] = deque()
         self._delivery: Event | None = None
-        self._finished = self._broken = False
+        self._finished = False
+        self._broken = False
         self._wake = asyncio.Event()
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:

@@ -193,7 +193,8 @@ class ObservedInformer(InformerCache[T]):
     def _set_identity(self, identifier: InformerNameAndResource | None, metrics: MetricsProvider | None) -> None:
         """Set the identity, and count the informer if the identity is reserved. With metrics, there is a default."""
         if identifier is None and metrics is not None:
-            identifier = self._default_identity = default_identity(self._sources.lister_watcher)
+            identifier = default_identity(self._sources.lister_watcher)
+            self._default_identity = identifier
         if identifier is not None:
             self._identity = identifier
             self._counters = InformerCounters() if identifier.reserved else None

@@ -118,7 +118,8 @@ class OneCollection(Sources[T]):
         self.source: Source | None = None
 
     async def follow(self) -> None:
-        source = self.source = self.feed.new_source(self.lister_watcher, self.feed.processed, "")
+        source = self.feed.new_source(self.lister_watcher, self.feed.processed, "")
+        self.source = source
         await source.controller.run()  # returns when the collection is replaced
 
     def replace(self, lister_watcher: ListerWatcher[T]) -> None:
@@ -129,7 +130,8 @@ class OneCollection(Sources[T]):
 
     def select(self, lister_watcher: ListerWatcher[T]) -> Latch:
         """Do the same as `replace`, and return what is set when the cache shows the other collection."""
-        syncing = self.syncing = Latch() if self.syncing is None else self.syncing
+        syncing = Latch() if self.syncing is None else self.syncing
+        self.syncing = syncing
         self.replace(lister_watcher)
         return syncing
 

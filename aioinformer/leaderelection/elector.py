@@ -198,9 +198,12 @@ class LeaderElector:
         running_loop(f"an elector of {self.lease} competes")
         with self._exclusive():
             await self._acquire()
-            self._scope = scope = asyncio.timeout_at(self._machine.deadline)
-            self._term = term = Term(self, self._machine.record.lease_transitions)
-            self._renewal = renewal = create_task(self._renew(scope), name=f"renewal of {self.lease}")
+            scope = asyncio.timeout_at(self._machine.deadline)
+            self._scope = scope
+            term = Term(self, self._machine.record.lease_transitions)
+            self._term = term
+            renewal = create_task(self._renew(scope), name=f"renewal of {self.lease}")
+            self._renewal = renewal
             try:
                 try:
                     async with scope:
@@ -349,7 +352,9 @@ class LeaderElector:
         return wakes
 
     async def _end(self, renewal: asyncio.Task[None], term: Term) -> None:
-        self._term = self._scope = self._renewal = None
+        self._term = None
+        self._scope = None
+        self._renewal = None
         renewal.cancel()
         self._attempts.report_end()
         left = self._machine.expires - asyncio.get_running_loop().time()

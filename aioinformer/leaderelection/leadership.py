@@ -97,7 +97,8 @@ class Leadership:
         name = election.name
         namespace = election.namespace
         identity = election.identity
-        options = self._options = election.options
+        options = election.options
+        self._options = options
         self._lease = f"{namespace}/{name}"
         self._elector = LeaderElector(
             transport, name, namespace, identity=identity, options=options, random=random, metrics=metrics, event=event

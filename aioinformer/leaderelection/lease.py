@@ -232,14 +232,17 @@ class LeaseMachine:
     ) -> None:
         self.record = LeaseRecord()
         self.error: AioinformerError | None = None
-        self.slow_paths = self.recreations = 0
+        self.slow_paths = 0
+        self.recreations = 0
         self.stands = True
         self.deleted = False
         self._identity = identity
         self._template = template
         self._labels = dict(labels)
         self._options = options
-        self._observed_at = self._read_at = self.others_seen_at = float("-inf")
+        self._observed_at = float("-inf")
+        self._read_at = float("-inf")
+        self.others_seen_at = float("-inf")
         #: When the Lease was last read, or found missing.
         self._known_at = float("-inf")
         self._seen = False
@@ -492,7 +495,8 @@ class LeaseMachine:
             self.record = record
             self._observed_at = now
             self._seen = True
-        self._read_at = self._known_at = now
+        self._read_at = now
+        self._known_at = now
         return True
 
 

@@ -147,7 +147,8 @@ class RequestCounters:
         self._answers[method, code] += 1
         if seconds is not None:
             if (durations := self._durations.get(method)) is None:
-                durations = self._durations[method] = DurationCounter(ANSWER_BOUNDS)
+                durations = DurationCounter(ANSWER_BOUNDS)
+                self._durations[method] = durations
             durations.observe(seconds)
 
     def statistics(self) -> RequestStatistics:
@@ -165,7 +166,8 @@ def count_requests(transport: object, metrics: MetricsProvider) -> None:
     def counters(host: str) -> RequestCounters:
         key = (id(getattr(metrics, "registry", metrics)), host)
         if (known := _requests.get(key)) is None:
-            known = _requests[key] = RequestCounters(host)
+            known = RequestCounters(host)
+            _requests[key] = known
         return known
 
     try:

@@ -165,7 +165,8 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
                 del self._items[key]  # an item that is not in line would wait for ever
                 raise
         else:
-            deltas = self._items[key] = _deltas(waiting)
+            deltas = _deltas(waiting)
+            self._items[key] = deltas
             deltas.append(delta)
             if delta.type is DeltaType.DELETED:
                 _dedup(deltas)

@@ -303,7 +303,8 @@ class FIFO(ABC, Generic[T, P]):
 
     def _replaced(self, version: str) -> None:
         """Note that a replacement is complete up to here."""
-        self._incomplete = self._populated_in_part = False
+        self._incomplete = False
+        self._populated_in_part = False
         self.version = version
 
     # Waiting.

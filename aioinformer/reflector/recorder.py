@@ -155,7 +155,8 @@ class ListWatchRecorder:
         self._list.log_if_long(SLOW_LIST)
         if self._counters is not None:
             self._counters.lists.observe(self._list.seconds)
-        self._list = self._total = None
+        self._list = None
+        self._total = None
         if self._timer is not None:
             self._timer.cancel()
 

@@ -375,7 +375,8 @@ class Reflector:
         before = self._shown
         self._shown = (phase, reason)
         self._since = time()
-        fresh_at = self._fresh_at = self._protocol_state.fresh_at
+        fresh_at = self._protocol_state.fresh_at
+        self._fresh_at = fresh_at
         if phase in HEALTHY or phase is Phase.DEGRADED:
             self._stale_since = None
         elif fresh_at is not None:

@@ -223,7 +223,8 @@ class ValueStream:
                 value = bytes(data[at:end])
                 if error is not None and line.rstrip() == value:
                     raise error
-                opened = error = None
+                opened = None
+                error = None
                 try:
                     made = decode(value)
                 except TooDeep:

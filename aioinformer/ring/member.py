@@ -122,7 +122,8 @@ class Member:
         self.wall = 0
         self.epoch = -1
         self.stands = True
-        self.leaving = self.left = False
+        self.leaving = False
+        self.left = False
         self.problem = ""
         self.seen: dict[str, SeenLease] = {}
         self.unowned: dict[int, float] = {}
@@ -130,7 +131,8 @@ class Member:
         self._times = times
         self._first = first
         #: The uid and the version of the own Lease; a Lease without a known version must be read.
-        self._lease = self._lease_version = ""
+        self._lease = ""
+        self._lease_version = ""
         #: Whether a Lease of this name existed when the member tried to create its own. It is read to learn its holder.
         self._name_is_taken = False
         #: Whether the Leases were listed: their epochs are known.
@@ -141,7 +143,8 @@ class Member:
         self._uid: str | None = None
         #: The last ring of the ring object that could be used.
         self._last = NO_RING
-        self._ring_since = self._read_at = _NEVER
+        self._ring_since = _NEVER
+        self._read_at = _NEVER
         #: How many seconds this replica lets others go first.
         self._turn = 0.0
         #: Slots that were given up -> the version on which the write was based.
@@ -204,7 +207,8 @@ class Member:
     def _lose(self) -> None:
         """End this life: the Lease is gone. Another replica may have seen that at once."""
         self._former.add(self._lease)
-        self._lease = self._lease_version = ""
+        self._lease = ""
+        self._lease_version = ""
         self._name_is_taken = False
         self._renewed_at = _NEVER
         self._refresh()
@@ -219,7 +223,9 @@ class Member:
         """
         if is_gone(answer):
             self.ring = NO_RING
-            self._uid = self.version = self.problem = ""
+            self._uid = ""
+            self.version = ""
+            self.problem = ""
         elif not isinstance(answer, AioinformerError):  # otherwise, what was known counts until the deadline
             self._take(answer, sent, now)
         self._refresh()

@@ -34,7 +34,8 @@ class Hubs:
         """
         hub = self._hubs.get(key)
         if hub is None:
-            hub = self._hubs[key] = make()
+            hub = make()
+            self._hubs[key] = hub
             hub.key = key
         timer = self._idle.pop(key, None)
         if timer is not None:

@@ -127,7 +127,9 @@ class CheckedBody(BytesPayload):
                     await writer.write(piece)
                     await writer.drain()
             trace = getattr(writer, "_on_chunk_sent", None)
-            if last and trace is not None:  # of a borrowed session; it may block the event loop
+            if last and trace is not None:
+                # Of a borrowed session; it may block the event loop. aiohttp would call it between the check and the
+                # write, and has no public way to take it off.
                 await trace(last)
                 writer._on_chunk_sent = None  # type: ignore[attr-defined]
             self._carrier.check()

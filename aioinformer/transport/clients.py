@@ -40,7 +40,8 @@ class Client:
         self._transport: Any = None
         self._own: Any = None
         if isinstance(client, str):
-            self._own = self._transport = _from_url(client, argument)
+            self._own = _from_url(client, argument)
+            self._transport = self._own
         elif not _is_api_client(client):
             self._transport = _borrowed(client, argument, f"{_ACCEPTED}, an ApiClient of kubernetes_asyncio, or a URL")
 
@@ -50,7 +51,8 @@ class Client:
         if self._transport is None:
             from aioinformer.transport.kubernetes import KubernetesTransport
 
-            self._own = self._transport = KubernetesTransport(self._client)
+            self._own = KubernetesTransport(self._client)
+            self._transport = self._own
         transport: Transport = self._transport
         return transport
 

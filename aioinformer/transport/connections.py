@@ -98,7 +98,8 @@ class StreamBody(aiohttp.StreamReader):
         read = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         self._size = 0
-        # After the end, the connection may serve another response; after an error, it is of no use.
+        # After the end, the connection may serve another response; after an error, it is of no use. aiohttp does not
+        # show in public whether reading is paused, and `resume_reading` costs more than this look.
         if self._protocol._reading_paused and not self._eof and self._exception is None:
             self._protocol.resume_reading()
         return read
@@ -163,11 +164,13 @@ def share_buffer(transport: asyncio.BaseTransport, buffer: memoryview) -> None:
 
     This does nothing if the transport is not the one of asyncio that is expected here.
     """
+    # asyncio has no public way to hand it a buffer, or to free its own.
     protocol: Any = getattr(transport, "_ssl_protocol", None)
     own = getattr(protocol, "_ssl_buffer", None), getattr(protocol, "_ssl_buffer_view", None)
     if not isinstance(own[0], bytearray) or not isinstance(own[1], memoryview):
         return
-    protocol._ssl_buffer = protocol._ssl_buffer_view = buffer
+    protocol._ssl_buffer = buffer
+    protocol._ssl_buffer_view = buffer
     if protocol.get_buffer(-1) is not buffer:
         protocol._ssl_buffer, protocol._ssl_buffer_view = own
 

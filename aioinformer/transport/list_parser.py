@@ -284,7 +284,8 @@ class ListParser(Generic[T]):
         match = _ITEMS.search(self._buffer, self._searched, _MAX_HEAD)
         if match is not None:
             self._prologue = bytes(self._buffer[: match.end()]).removeprefix(BOM)
-            self._start = self._searched = match.end()
+            self._start = match.end()
+            self._searched = self._start
             return True
         self._searched = max(0, size - _LONGEST_BEGINNING)
         if size > self._max_item:
@@ -296,7 +297,8 @@ class ListParser(Generic[T]):
         buffer = self._buffer
         between = _BETWEEN.match(buffer, self._start)
         assert between is not None, "the pattern matches the empty string"
-        self._start = start = between.end()
+        start = between.end()
+        self._start = start
         if start >= len(buffer):
             return False
         if buffer[start] == 0x5D:  # "]": the rest belongs to the document around the items
@@ -339,7 +341,10 @@ class ListParser(Generic[T]):
                 self._reject_guess(error, found + 1)
                 return
             self._rejected = {}
-            self._start = self._searched = start = searched = found + 2  # the next item begins within the separator
+            start = found + 2  # the next item begins within the separator
+            self._start = start
+            self._searched = start
+            searched = start
             yield item
         self._searched = max(self._start, len(buffer) - len(separator))
         self._trusted = self._trusted or self._start > begin
@@ -353,7 +358,8 @@ class ListParser(Generic[T]):
         if isinstance(last, DecodeError):
             self._reject_guess(last, end)
             return
-        self._start = self._searched = end
+        self._start = end
+        self._searched = end
         yield last
 
     def _reject_guess(self, error: DecodeError, end: int) -> None:

@@ -115,7 +115,8 @@ class Informers:
     async def __aenter__(self) -> Self:
         if self._stack is not None:
             raise UsageError("Informers run already; make another object to run two")
-        stack = self._stack = AsyncExitStack()
+        stack = AsyncExitStack()
+        self._stack = stack
         try:
             client: Any = self._client_argument
             if client is None:

@@ -141,7 +141,8 @@ class Feed:
         before = reader.selection
         grows = visible is None or (self.visible is not None and not visible <= self.visible)
         self._set_visible(visible)
-        after = reader.selection = self._selection()
+        after = self._selection()
+        reader.selection = after
         if grows:
             reader.begin_anew()
         if reader.position is None:
@@ -332,7 +333,8 @@ class Opened:
 
     def _listen(self) -> asyncio.Future[None]:
         """Return a future that ends when there may be something to send, or something is due."""
-        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiter = waiter
         for feed in self._feeds:
             feed.reader.hub.add_waiter(waiter, feed.reader.synced)
         return waiter
@@ -363,7 +365,8 @@ class Opened:
             if step.part.changes:
                 run = step.part.forms.get("events")
                 if run is None:
-                    run = step.part.forms["events"] = frames.run_of(step.part.changes, feed.resource)
+                    run = frames.run_of(step.part.changes, feed.resource)
+                    step.part.forms["events"] = run
                 events += len(step.part.changes)
                 found.append(run)
         synced = all(feed.reader.synced for feed in self._feeds)

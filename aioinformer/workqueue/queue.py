@@ -130,7 +130,8 @@ class WorkQueue(Generic[T]):
         item = self._order.pop()
         at = loop_time()
         self._waited.observe(at - self._dirty.pop(item))
-        work = self._processing[item] = Work(at)
+        work = Work(at)
+        self._processing[item] = work
         return item, work
 
     def done(self, item: T) -> None:

@@ -42,7 +42,8 @@ class _FailureCount(Generic[T]):
         return self._failures.get(item, 0)
 
     def _count_failure(self, item: T) -> int:
-        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        failures = self._failures.get(item, 0) + 1
+        self._failures[item] = failures
         return failures
 
 

@@ -98,5 +98,6 @@ class DueTimer:
             self._handle = asyncio.get_running_loop().call_at(due, self._on_time, due)
 
     def _on_time(self, due: float) -> None:
-        self._handle = self.due = None
+        self._handle = None
+        self.due = None
         self._call(max(due, asyncio.get_running_loop().time()))  # event loops may call a timer slightly early

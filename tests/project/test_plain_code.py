@@ -35,6 +35,11 @@ def test_swaps_and_unpacking_are_plain(statement: str) -> None:
     assert counted("tuple_assignments", statement) == []
 
 
+def test_assignments_of_one_value_to_several_targets() -> None:
+    source = "a = b = 1\nself.size = size = len(a)\na, b = c = pair\na = 1\na: int = 1\na += 1"
+    assert [place[0] for place in counted("chained_assignments", source)] == ["1", "2", "3"]
+
+
 def test_conditional_expressions() -> None:
     source = "x = 1 if a else 2 if b else 3\ny = f(1 if a and b else 2)\nz = function_with_a_name if a else 'text'"
     assert counted("long_conditionals", source) == ["2: 1 if a and b else 2"]

@@ -128,7 +128,8 @@ class ObjectType(Generic[T]):
         Raises:
             UsageError: the transform is not a function, or is a coroutine function.
         """
-        self.transform = transform = plain_function(transform, "transform")
+        transform = plain_function(transform, "transform")
+        self.transform = transform
         if transform is not None:
             self.transform = self._timed(transform, f"transform {function_name(transform)}", object_key)
 

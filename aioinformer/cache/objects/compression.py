@@ -77,7 +77,9 @@ class Compression:
         self._codec: Codec | None = None
         self.samples: list[bytes] = []
         self._collecting = True
-        self._packed = self._unpacked = self._count = 0
+        self._packed = 0
+        self._unpacked = 0
+        self._count = 0
         self._first_ratio = 0.0
 
     @property
@@ -104,7 +106,9 @@ class Compression:
         """Use a codec with a new dictionary from now on."""
         self._codec = codec
         self.samples = []
-        self._packed = self._unpacked = self._count = 0
+        self._packed = 0
+        self._unpacked = 0
+        self._count = 0
         self._first_ratio = 0.0
 
     def _collect(self, data: bytes) -> None:
@@ -120,7 +124,9 @@ class Compression:
         if self._count < _WINDOW:
             return
         ratio = self._packed / max(1, self._unpacked)
-        self._packed = self._unpacked = self._count = 0
+        self._packed = 0
+        self._unpacked = 0
+        self._count = 0
         if not self._first_ratio:
             self._first_ratio = ratio
         elif ratio > AGED * self._first_ratio and not self.samples:

@@ -395,7 +395,8 @@ _IDENTITY = _Identity.__struct_encode_fields__
 
 def undecodable(raw: bytes, cause: Exception) -> DecodeError:
     """Return the error for an object that does not decode: key, version and path, but none of its content."""
-    key = version = ""
+    key = ""
+    version = ""
     try:
         found = _decode_identity(raw).metadata
         if name := _text_of(found.name):

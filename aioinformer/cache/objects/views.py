@@ -429,7 +429,8 @@ def _make_view_class(resource: Resource[Any]) -> type[View]:
         eq=False,
         gc=False,
     )
-    made.__setattr__ = made.__delattr__ = _refuse
+    made.__setattr__ = _refuse
+    made.__delattr__ = _refuse
     return cast("type[View]", made)
 
 

@@ -123,7 +123,8 @@ async def temporary_namespace(transport: Transport) -> AsyncIterator[str]:
     """
     name = f"aioinformer-bench-{secrets.token_hex(4)}"
     namespaces = Client(transport, timeout=TIMEOUT, retry=False).core.v1.namespaces
-    created = refused = False
+    created = False
+    refused = False
     try:
         await namespaces.create({"metadata": {"name": name}})
         created = True

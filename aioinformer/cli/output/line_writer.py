@@ -56,7 +56,8 @@ class LineWriter:
             on_progress: called repeatedly while there is progress.
         """
         self._queue.put(None)
-        self._progress_at = reported_at = time.monotonic()
+        reported_at = time.monotonic()
+        self._progress_at = reported_at
         while self._thread.is_alive() and time.monotonic() - self._progress_at < patience:
             self._thread.join(0.02)
             if on_progress is not None and self._progress_at > reported_at:

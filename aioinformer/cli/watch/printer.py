@@ -88,7 +88,9 @@ class Printer:
         condition: ExitCondition | None = None,
         track_objects: bool = False,
     ) -> None:
-        self.adds = self.updates = self.deletes = 0
+        self.adds = 0
+        self.updates = 0
+        self.deletes = 0
         self.synced_at: float | None = None
         self.first_change: float | None = None
         self.last_change: float | None = None

@@ -83,7 +83,8 @@ class ResourceWatch:
             field_selector=field_selector,
             metadata_only=options.metadata_only,
         )
-        informer = self._informer = SharedIndexInformer(lister_watcher, resync_period=options.resync)
+        informer = SharedIndexInformer(lister_watcher, resync_period=options.resync)
+        self._informer = informer
         registration = informer.add_event_handler(
             ResourceEventHandlerDetailedFuncs(
                 on_add=printer.on_add, on_update=printer.on_update, on_delete=printer.on_delete

@@ -80,7 +80,8 @@ class LastFew(dict[K, deque[Any]]):
     def __missing__(self, key: K) -> deque[Any]:
         if len(self) >= self.keys_at_most:
             self.drop_half()
-        found = self[key] = deque(maxlen=self._entries)
+        found: deque[Any] = deque(maxlen=self._entries)
+        self[key] = found
         return found
 
     def drop_half(self) -> None:
@@ -102,7 +103,8 @@ class Histories(dict["SharedIndexInformer[Any]", "History"]):
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit = self.left = limit
+        self.limit = limit
+        self.left = limit
 
     def follow(self, informers: set[SharedIndexInformer[Any]]) -> None:
         """Record the changes of these informers from now on, and forget those of others."""
@@ -196,7 +198,8 @@ class History:
 
     def drop_oldest(self, size: int) -> int:
         """Drop the oldest changes that take so many bytes together; return how many these are."""
-        dropped = count = 0
+        dropped = 0
+        count = 0
         for state in self._states:
             if dropped >= size:
                 break

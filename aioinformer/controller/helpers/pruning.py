@@ -249,7 +249,8 @@ class _Owner:
         """Return an object of the set with its namespace, and with what shows its owner."""
         made = document_of(obj)
         namespace = self._request.namespace
-        metadata = made["metadata"] = made.get("metadata") or {}
+        metadata = made.get("metadata") or {}
+        made["metadata"] = metadata
         if resource.namespaced and namespace and not metadata.get("namespace"):
             metadata["namespace"] = namespace
         if self._labels is not None:

@@ -92,7 +92,8 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
             raise
         return None
     status.note_answer(stored)
-    request.object = written = from_document(request, stored)
+    written = from_document(request, stored)
+    request.object = written
     return written
 
 

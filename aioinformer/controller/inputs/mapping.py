@@ -83,7 +83,8 @@ class Input(Generic[T]):
         self.resource = resource
         self.when = default if when is None else predicate(when)
         self.options = dict(options)
-        self.errors = self.lost = 0
+        self.errors = 0
+        self.lost = 0
         self.lost_key = ""
         self._repeated = RepeatedErrors(_log)
 

@@ -99,7 +99,8 @@ class Repetition:
             known = self._fields.get(change.field)
             if known is None:
                 progress = True
-                known = self._fields[change.field] = _Known(change.before)
+                known = _Known(change.before)
+                self._fields[change.field] = known
             if change.field not in changed:
                 changed[change.field] = known
                 self._count(known, run, change)
@@ -109,7 +110,8 @@ class Repetition:
             self._fields.popitem(last=False)
         if progress:
             for each in self._fields.values():
-                each.runs = each.counted = 0
+                each.runs = 0
+                each.counted = 0
         elif self.proof is None:
             self.proof = self._proof(changed)
         self._states[self._state] = None

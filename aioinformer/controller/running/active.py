@@ -220,7 +220,8 @@ class ActiveController:
         self.loops.clear()
         self.proofs.clear()
         self.queue.take_over(self.inputs.keys() if self._was_permitted else (), self._services.seen_by_leader())
-        self._was_permitted = self.permitted = True
+        self._was_permitted = True
+        self.permitted = True
         self._term = term
         if term is not None:
             self.catch_up.begin()

@@ -113,7 +113,8 @@ class OwnWritesGate(msgspec.Struct, eq=False):
         self.settling[key] = create_task(self._hold(key, on_late, then), name=name)
 
     async def _hold(self, key: ObjectName, on_late: Callable[[], object] | None, then: Callable[[], object]) -> None:
-        began = self.since[key] = loop_time()
+        began = loop_time()
+        self.since[key] = began
         try:
             await self.wait(key, on_late)
         finally:
@@ -135,7 +136,8 @@ class OwnWritesGate(msgspec.Struct, eq=False):
         clock = asyncio.get_running_loop().time
         seconds = _PATIENCE
         name = self.controller.name
-        reported = logged = False
+        reported = False
+        logged = False
         while True:
             began = clock()
             try:

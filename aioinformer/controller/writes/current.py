@@ -200,7 +200,8 @@ async def _pages(lister_watcher: ListerWatcher[Any]) -> AsyncGenerator[tuple[str
     options: ListOptions | None = ListOptions(limit=_READING.page_size)
     while options is not None:
         items: list[Record | DecodeError] = []
-        version = token = ""
+        version = ""
+        token = ""
         async with aclosing(read_page(lister_watcher, options, decoder, _READING)) as answers:
             async for answer in answers:
                 if isinstance(answer, PageEnded):

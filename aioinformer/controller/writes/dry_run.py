@@ -159,7 +159,8 @@ def _bounded(lines: list[str]) -> list[str]:
 def _identified(obj: dict[str, Any], target: Target) -> dict[str, Any]:
     """Return an object with the identity that the server gives to it."""
     metadata = dict(obj.get("metadata") or {})
-    name = metadata["name"] = metadata.get("name") or target.name or f"{metadata.get('generateName') or ''}dryrun"
+    name = metadata.get("name") or target.name or f"{metadata.get('generateName') or ''}dryrun"
+    metadata["name"] = name
     if target.namespace:
         metadata["namespace"] = target.namespace
     metadata["uid"] = metadata.get("uid") or str(uuid5(NAMESPACE_URL, f"{target.what}/{target.namespace}/{name}"))

@@ -48,7 +48,10 @@ class Quarantine:
 
     def __init__(self, on_change: Callable[[str, str, str], None] = lambda key, reason, version: None) -> None:
         self._on_change = on_change
-        self.total = self.nameless = self.foreign = self._listed_nameless = 0
+        self.total = 0
+        self.nameless = 0
+        self.foreign = 0
+        self._listed_nameless = 0
         self._reasons: dict[str, str] = {}
         #: The objects of the list in progress, None between lists.
         self._listed: dict[str, str] | None = None
@@ -90,7 +93,8 @@ class Quarantine:
         new = key not in tracked
         if not key:
             self._count_nameless()
-        tracked[key] = self._reasons[key] = reason
+        tracked[key] = reason
+        self._reasons[key] = reason
         self._on_change(key, reason, error.version)
         return new
 
@@ -260,14 +264,16 @@ def read_changes(
             if event.type == DELETED or (record is not None and _is_repeated(record, deltas, known)):
                 version = ""  # not of this event: a watch from it would repeat known events
             else:
-                changes.ordered = ordered = False
+                changes.ordered = False
+                ordered = False
         reached = version or reached
         if delta is not None:
             deltas.append(delta)
             if tracking and quarantine.release(delta.object.key, gone=delta.type is DeltaType.DELETED):
                 changes.quarantined = True
         elif event.type != BOOKMARK and _skip_event(event, quarantine, log):
-            changes.quarantined = tracking = True
+            changes.quarantined = True
+            tracking = True
     changes.version = reached
     return changes
 

@@ -126,13 +126,15 @@ class ListWatchProtocol:
     ) -> None:
         self.options = options or ReflectorOptions()
         self._watchable = watchable
-        self.state = state = ProtocolState(self.options.backoff, random, log, report, quarantine)
+        state = ProtocolState(self.options.backoff, random, log, report, quarantine)
+        self.state = state
         self._watches = Watches(state, self.options, random)
         #: The list or streaming list in progress.
         self._relist = Relist(self.options, state.quarantine, log)
         self._known = known
         #: When the list in progress was requested, and when it brought a new object.
-        self._list_at = self._progress_at = 0.0
+        self._list_at = 0.0
+        self._progress_at = 0.0
         self._stream = StreamProgress(self.options.stream_patience, 0.0)
         self._streaming_from = 0.0
         #: How many streaming lists in a row were refused with 429, and when the first of them was.
@@ -436,7 +438,8 @@ class ListWatchProtocol:
             watches.record.server_lost = True
         if watches.headless and not (isinstance(error, TransportError) and error.sent):
             watches.on_open_refuted()
-        watches.headless = state.reading = False
+        watches.headless = False
+        state.reading = False
         stage = state.stage
         if stage is Stage.WATCH and isinstance(error, TransportError):
             watches.on_end(now, cut=error)

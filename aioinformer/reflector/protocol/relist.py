@@ -54,7 +54,8 @@ class StreamProgress:
     def _begin(self, now: float) -> None:
         #: When the list is given up unless it brings more.
         self.ends_at = now + self._patience
-        self._objects = self._bytes = 0
+        self._objects = 0
+        self._bytes = 0
 
     def count(self, objects: int, listed_bytes: int, now: float, *, partly: bool = False) -> bool:
         """Count what has come; return whether the list goes on.
@@ -122,7 +123,8 @@ class Relist:
         #: The objects of the last list; infinite before the first.
         self._size = inf
         #: Whether the page in progress has brought an item, and one that the pages before it did not contain.
-        self._page_has_items = self._page_has_new = False
+        self._page_has_items = False
+        self._page_has_new = False
 
     def __bool__(self) -> bool:
         return bool(self._records)
@@ -241,7 +243,8 @@ class Relist:
 
     def begin_page(self) -> None:
         """Begin a page."""
-        self._page_has_items = self._page_has_new = False
+        self._page_has_items = False
+        self._page_has_new = False
 
     def is_page_empty(self) -> bool:
         """Return whether the page has brought no item."""

@@ -89,7 +89,8 @@ class Pace:
 
     def hold(self, seconds: float, now: float) -> None:
         """Send no request for as long as the server asked for (RFC 9110, 10.2.3)."""
-        self.not_before = self._held_until = max(self.not_before, now + min(seconds, MAX_RETRY_AFTER))
+        self.not_before = max(self.not_before, now + min(seconds, MAX_RETRY_AFTER))
+        self._held_until = self.not_before
         self._backoff.extend(self.not_before)
 
     def allow_immediate(self, kind: str, now: float) -> bool:

@@ -205,7 +205,8 @@ def _conditional_answer(
 ) -> web.Response:
     """Answer with the document, or with 304 or 412 as the conditional headers require."""
     response_headers = CIMultiDict(headers)
-    response_headers["ETag"] = etag = f'"{name}"'
+    etag = f'"{name}"'
+    response_headers["ETag"] = etag
     if request.headers.get("If-Match", etag) not in (etag, "*"):
         return web.Response(status=412, headers={**response_headers, "Content-Type": media_type})
     if request.headers.get("If-None-Match") in (etag, "*"):

@@ -402,7 +402,8 @@ def _admit_job(job: dict[str, Any]) -> None:
     if (metadata.get("labels") or {}) == own:
         # A job without labels of its own gets those of its pods, including these.
         metadata["labels"] = dict(template["labels"])
-    selector = spec["selector"] = dict(spec.get("selector") or {})
+    selector = dict(spec.get("selector") or {})
+    spec["selector"] = selector
     key = f"{_PREFIX}{_UID}"
     selector["matchLabels"] = {key: labels[key], **(selector.get("matchLabels") or {})}
 

@@ -56,7 +56,8 @@ def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
             spec["terminationGracePeriodSeconds"] = 1
     # Both names are the same field; the deprecated name follows the new one.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
-        spec["serviceAccountName"] = spec["serviceAccount"] = account
+        spec["serviceAccountName"] = account
+        spec["serviceAccount"] = account
     for container in _items(spec, "initContainers", "containers", "ephemeralContainers"):
         _default_container(container, host_network=bool(spec.get("hostNetwork")), in_template=in_template)
     for volume in _items(spec, "volumes"):

@@ -138,7 +138,8 @@ def _accepted_names(obj: Mapping[str, Any], others: Iterable[Mapping[str, Any]])
             )
             kinds.update([other_names.get("kind", ""), other_names.get("listKind", "")])
     accepted: dict[str, Any] = {"plural": "", "kind": ""}
-    reason = message = ""
+    reason = ""
+    message = ""
     for part in ("plural", "singular", "shortNames", "kind", "listKind", "categories"):
         if part not in spec["names"]:
             continue

@@ -65,7 +65,9 @@ def encode_fields(fields: FieldSet) -> dict[str, Any]:
                 continue
             if not node and not new:
                 node[_MEMBER] = {}
-            node[step] = node = {}
+            inner = {}
+            node[step] = inner
+            node = inner
             new = True
     return tree
 
@@ -208,7 +210,8 @@ class FieldType:
     def _cached(self, key: object, node: object) -> FieldType:
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = self.at(node) if isinstance(node, dict) else FieldType(self.schemas, {})
+            found = self.at(node) if isinstance(node, dict) else FieldType(self.schemas, {})
+            self._cache[key] = found
         return found
 
     def _key(self, element: Mapping[str, Any], key: str) -> Any:

@@ -90,7 +90,8 @@ class ApiServer(Contents):
         webhook_services: Mapping[str, str] | None = None,
     ) -> None:
         rng = random.Random(seed)
-        faults = self._faults = FaultSet()
+        faults = FaultSet()
+        self._faults = faults
 
         def now() -> float:
             return clock() + faults.clock_skew()
@@ -101,7 +102,8 @@ class ApiServer(Contents):
         super().__init__(Cluster(ObjectStore(registry, self._storage), now, rng))
         if authorization_mode not in ("AlwaysAllow", "RBAC"):
             raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
-        access = self._access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
+        access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
+        self._access = access
         self._cluster.load_admission = lambda: _admission(self._cluster, access)
         self._handlers = ResourceHandlers(
             self._cluster,

@@ -121,7 +121,8 @@ def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dic
     obj["apiVersion"] = resource.api_version
     metadata = obj.get("metadata")
     if metadata is None:
-        metadata = obj["metadata"] = {}
+        metadata = {}
+        obj["metadata"] = metadata
     check_metadata_types(resource.kind, metadata)
     if resource.namespaced:
         if (metadata.get("namespace") or namespace) != namespace:

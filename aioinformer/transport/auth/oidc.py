@@ -59,7 +59,8 @@ class OIDCCredentials(RenewedCredentials):
         self._provider = provider
         self._store = store
         self._timeout = timeout
-        self._stored = self._held = Tokens()
+        self._stored = Tokens()
+        self._held = self._stored
 
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
         try:
@@ -67,7 +68,8 @@ class OIDCCredentials(RenewedCredentials):
         except UsageError as error:
             raise TransportError(str(error)) from error
         if stored != self._stored:
-            self._stored = self._held = stored
+            self._stored = stored
+            self._held = stored
         if not self._is_good(refused):
             await self._exchange()
         return _credential(self._held), token_expiry(self._held.id_token)

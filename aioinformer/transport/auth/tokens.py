@@ -226,7 +226,8 @@ class Pause:
         self._first = first
         self._clock = clock
         self._failures = 0
-        self._last = self._until = -math.inf
+        self._last = -math.inf
+        self._until = -math.inf
 
     def is_over(self) -> bool:
         """Return whether the source may be asked again."""

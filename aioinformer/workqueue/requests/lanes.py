@@ -97,10 +97,12 @@ class Lanes:
         """Append a request to the lane of its group and priority."""
         group = self._groups.get(entry.group)
         if group is None:
-            group = self._groups[entry.group] = _Group(entry.group)
+            group = _Group(entry.group)
+            self._groups[entry.group] = group
         lane = group.lanes.get(entry.priority)
         if lane is None:
-            lane = group.lanes[entry.priority] = _Lane(group, entry.priority)
+            lane = _Lane(group, entry.priority)
+            group.lanes[entry.priority] = lane
         entry.since = now
         self._size += 1
         if not lane.requests:
@@ -186,7 +188,8 @@ class Lanes:
         """Give a lane turns, unless it has them."""
         ring = self._rings.get(lane.priority)
         if ring is None:
-            ring = self._rings[lane.priority] = OrderedDict()
+            ring = OrderedDict()
+            self._rings[lane.priority] = ring
             insort(self._priorities, lane.priority)
         ring[lane] = None
 

@@ -91,7 +91,9 @@ class Schedule:
         self.failing: dict[ObjectName, Failing] = {}
         self.parked: dict[ObjectName, Parked] = {}
         #: How many requests became ready, how many had a delay, and how many wait for their time.
-        self.adds = self.retries = self.delayed = 0
+        self.adds = 0
+        self.retries = 0
+        self.delayed = 0
         #: No more requests are accepted.
         self.draining = False
 
@@ -113,7 +115,8 @@ class Schedule:
         changed = cause.trigger in CHANGES
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = Entry(key, self._group(key))
+            entry = Entry(key, self._group(key))
+            self._entries[key] = entry
             if self._resting:
                 entry.started = self._resting.pop(key, entry.started)
                 self._end_rests(now)
@@ -243,7 +246,8 @@ class Schedule:
         entry.left_out = 0
         entry.state = _PARKED
         kind = outcome.kind if isinstance(outcome, Park) else "attempts"
-        parked = self.parked[run.key] = Parked(reason, now, run.attempt, kind, cause)
+        parked = Parked(reason, now, run.attempt, kind, cause)
+        self.parked[run.key] = parked
         return parked
 
     def advance(self, now: float) -> None:
@@ -408,7 +412,8 @@ class Schedule:
 
     def _place(self, entry: Entry, now: float) -> None:
         """Put a request into its lane, or let it wait for its time."""
-        at = entry.at = max(entry.at, entry.started + self._min_interval)
+        at = max(entry.at, entry.started + self._min_interval)
+        entry.at = at
         if at <= now and not self._shut_down:
             entry.state = _READY
             self.adds += 1

@@ -169,5 +169,6 @@ class Broadcasts:
             def forget() -> None:
                 del self._broadcasts[key]
 
-            broadcast = self._broadcasts[key] = Broadcast(collection, watch, self._faults, forget)
+            broadcast = Broadcast(collection, watch, self._faults, forget)
+            self._broadcasts[key] = broadcast
         return broadcast.add(watch, transport, resume)

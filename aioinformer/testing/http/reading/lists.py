@@ -75,7 +75,8 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
             raise statuses.version_too_large(version, current)
         reported = version
     elif options.exact:
-        version = reported = options.version_number
+        version = options.version_number
+        reported = version
         if version < collection.floor:
             raise statuses.expired(_TOO_OLD)
     records = collection.records(selection.namespace, start=start, version=version)

@@ -176,7 +176,8 @@ def name_configuration(wanted: dict[str, Any], name: str, *, exists: bool) -> No
     """
     metadata = wanted.get("metadata")
     if metadata is None:
-        metadata = wanted["metadata"] = {}
+        metadata = {}
+        wanted["metadata"] = metadata
     if not isinstance(metadata, dict):
         return
     own_name = metadata.get("name")

@@ -175,7 +175,8 @@ class TokenRequests:
         metadata = obj.get("metadata") or {}
         _check_place({"name": target.name} | metadata, target)
         account = self._cluster.store.get(served, target.namespace, target.name)
-        spec = obj["spec"] = dict(obj.get("spec") or {})
+        spec = dict(obj.get("spec") or {})
+        obj["spec"] = spec
         if spec.get("expirationSeconds") is None:
             spec["expirationSeconds"] = _DEFAULT_SECONDS
         seconds = spec["expirationSeconds"]

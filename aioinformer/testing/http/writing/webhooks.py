@@ -350,7 +350,8 @@ def _review(form: Served, write: Write, user: dict[str, Any], obj: Any, old: Any
     kind, resource = kinds(form)
     sent_kind, sent_resource = kinds(write.served)
     if write.subresource == "scale":
-        kind = sent_kind = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        kind = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        sent_kind = kind
     request = {
         "uid": str(uuid.uuid4()),
         "kind": kind,
