@@ -78,7 +78,11 @@ class ExpirationStore(Generic[T]):
             self._entries[key] = TimestampedEntry(obj, self._clock())
 
     def update(self, obj: T) -> None:
-        """Do the same as `add`."""
+        """Do the same as `add`.
+
+        Raises:
+            KeyFuncError: the object has no key.
+        """
         self.add(obj)
 
     def delete(self, obj: Any) -> None:

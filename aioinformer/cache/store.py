@@ -86,7 +86,11 @@ class Indexer(Generic[T]):
         self._advance(obj)
 
     def update(self, obj: Any) -> None:
-        """Do the same as `add`."""
+        """Do the same as `add`.
+
+        Raises:
+            KeyFuncError: the object has no key.
+        """
         self.add(obj)
 
     def delete(self, obj: Any) -> None:

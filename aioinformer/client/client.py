@@ -190,6 +190,7 @@ class Client(Accessors):
         Raises:
             UsageError: the object does not state its type.
             UnknownResource: the server has no resource of this type.
+            ApiError, TransportError: as `resource_for`.
         """
         client = await self.resource_for(obj)
         edited: T = await client.edit(obj, change, attempts=attempts, **options)

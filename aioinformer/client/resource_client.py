@@ -137,6 +137,8 @@ class ResourceClient(ObjectMethods[T]):
             ApiError: the server refused the request, or ended the watch with an error.
             TransportError: there is no answer, or it was cut.
             DecodeError: an object cannot be read.
+            SelectorError: a selector does not parse.
+            UsageError: an option or the namespace is invalid.
         """
         settings = self._settings.changed(options, "watch()")
         selected = list_options(label_selector, field_selector, 0, resource_version)
@@ -310,6 +312,7 @@ class ResourceClient(ObjectMethods[T]):
             ApiNotFound: there is no such object.
             Conflict: the object has another uid or version.
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
+            UsageError: an option or the name is invalid.
         """
         settings = self._settings.changed(options, "delete()")
         body = delete_options(propagation, grace, uid, resource_version, dry_run=settings.dry_run)

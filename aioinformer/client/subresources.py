@@ -132,6 +132,7 @@ class ObjectMethods(Verbs[T]):
             TooManyRequests: the disruption budget does not permit it now.
             ApiNotFound: there is no such pod.
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
+            UsageError: an option or the name is invalid.
         """
         settings = self._settings.changed(options, "evict()")
         found, name = locate(self.resource, self.namespace, target, namespace)
@@ -160,6 +161,7 @@ class ObjectMethods(Verbs[T]):
             Conflict: the pod has a node.
             ApiNotFound: there is no such pod.
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
+            UsageError: an option or a name is invalid.
         """
         found, name = locate(self.resource, self.namespace, target, namespace)
         path_segment(node, "node")
@@ -190,6 +192,7 @@ class ObjectMethods(Verbs[T]):
         Raises:
             ApiNotFound: there is no such service account.
             ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
+            UsageError: an option or the name is invalid.
         """
         spec: dict[str, Any] = {"audiences": list(audiences)}
         if seconds is not None:
@@ -234,6 +237,7 @@ class ObjectMethods(Verbs[T]):
         Raises:
             ApiError: the server refused the request; a container that has not started has no log.
             TransportError: there is no answer, or it was cut.
+            UsageError: an option or the name is invalid.
         """
         settings = self._settings.changed(options, "logs()")
         if follow:

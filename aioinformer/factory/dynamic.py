@@ -131,6 +131,9 @@ class DynamicInformers:
             is not included. By default, and if a string is in use, the first free name of `default`, `default-2` and so
             on.
         metrics: collects the informers' metrics; without it, they are not counted.
+
+    Raises:
+        UsageError: the transport, the period or the name is invalid.
     """
 
     def __init__(

@@ -69,6 +69,7 @@ class SharedInformerFactory(Accessors):
 
     Raises:
         OptionError: an option has a value that does not exist.
+        UsageError: the client, a period or the name is invalid.
     """
 
     def __init__(

@@ -242,6 +242,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         Raises:
             InformerStopped: the informer has stopped, or stopped before that.
             UsageError: the name is not a valid namespace.
+            Exception: raised by `lister_watcher_for`; nothing is changed then.
         """
         await self.set_namespaces({*self._namespaces.members, namespace})
         if self._started and (member := self._namespaces.members.get(namespace)) is not None:

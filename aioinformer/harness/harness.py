@@ -116,7 +116,11 @@ class Harness:
     # What users do. With a seed, some steps may happen before. If the API refuses it, a StatusError is raised.
 
     async def create(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object, and return it."""
+        """Create an object, and return it.
+
+        Raises:
+            StatusError: the server would refuse the object.
+        """
         await self._before(f"creates {obj['kind']} {key_of(obj['metadata'])}")
         return self.server.create(self.server.resource_of(obj), obj)
 

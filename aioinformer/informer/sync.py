@@ -147,6 +147,9 @@ async def all_synced(
         waited_for: by name.
         name: as for `wait_for_cache_sync`.
         timeout: as for `wait_for_cache_sync`.
+
+    Raises:
+        OptionError: the timeout is no number of seconds.
     """
     if timeout is not None:
         check_seconds(timeout, "timeout")

@@ -228,6 +228,7 @@ class LeaderElector:
 
         Raises:
             LeadershipLost: the leadership ended before `main` did.
+            UsageError: as `leading`.
         """
         async with self.leading() as term:
             return await main(term)

@@ -62,6 +62,9 @@ class Discovery:
         transport: reaches the server.
         backoff: the backoff of `wait_for`; by default that of informers.
         random: returns numbers in [0, 1) for the jitter.
+
+    Raises:
+        UsageError: `transport` is no transport.
     """
 
     def __init__(

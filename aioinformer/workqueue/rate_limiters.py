@@ -156,6 +156,9 @@ class BucketRateLimiter(Generic[T]):
     Args:
         qps: items a second, on average.
         burst: how many items may come at once.
+
+    Raises:
+        ValueError: `qps` is not positive, or `burst` is less than 1.
     """
 
     def __init__(self, qps: float = 10.0, burst: int = 100) -> None:

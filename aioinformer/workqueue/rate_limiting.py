@@ -39,7 +39,12 @@ class RateLimitingQueue(DelayingQueue[T]):
         self._rate_limiter: RateLimiter[T] = rate_limiter or default_controller_rate_limiter()
 
     def add_rate_limited(self, item: T) -> None:
-        """Add an item after the delay that the rate limiter returns."""
+        """Add an item after the delay that the rate limiter returns.
+
+        Raises:
+            UsageError: the rate limiter returned NaN.
+            RuntimeError: no event loop is running.
+        """
         self.add_after(item, self._rate_limiter.when(item, loop_time()))
 
     def forget(self, item: T) -> None:

@@ -58,6 +58,9 @@ def controller_of(obj: Any) -> ObjectReference | None:
     """Return the reference to the controller of an object, by its owner references; None if it has none.
 
     It has no namespace: the owner is in the namespace of the object, or cluster-scoped.
+
+    Raises:
+        UsageError: the object has no JSON form.
     """
     return _controller_in(stated_metadata(obj).owner_references or ())
 
@@ -84,6 +87,7 @@ def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool =
             former one (FormerOwner).
         UsageError: the owner has no uid; or it is in a namespace, and the object is in another one or in none. The
             garbage collector would delete such an object. Or a cache has only a part of `obj`.
+        KeyFuncError: the owner has no name.
     """
     check_whole(obj, "set_controller_reference")
     references = references_with(stated_metadata(obj), get_reference(owner), block_owner_deletion=block_owner_deletion)

@@ -45,6 +45,9 @@ def managed_fields_upgrade(
 
     Returns:
         None if none of the managers has updated anything.
+
+    Raises:
+        UsageError: it is not an object, or has no JSON form.
     """
     metadata = document_of(obj).get("metadata") or {}
     names = dict.fromkeys(managers)

@@ -66,6 +66,7 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
         ApiError: the server refused the patch for another reason.
         WriteOutcomeUnknown: the answer was lost.
         TransportError: there is no answer, and nothing was written.
+        DecodeError: the class of the request's object cannot read the answer.
     """
     if request.object is None:
         raise UsageError(f"set_status: {request.key} is gone; return from the reconciler if request.object is None")
