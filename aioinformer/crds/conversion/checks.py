@@ -10,9 +10,8 @@ from aioinformer.crds.structural import find
 from aioinformer.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from aioinformer.crds.conversion.steps import Step
     from aioinformer.crds.declaration import CustomResource
 
 
@@ -25,11 +24,12 @@ def check_conversion(hub: CustomResource[Any], other: CustomResource[Any]) -> No
         UsageError: a class has no structural schema.
     """
     steps = other.conversion or ()
-    for resource, paths in (
-        (other, [path for each in steps for path in each.here]),
-        (hub, [path for each in steps for path in each.there]),
+    mine = other.schema()
+    hubs = hub.schema()
+    for resource, schema, paths in (
+        (other, mine, [path for each in steps for path in each.here]),
+        (hub, hubs, [path for each in steps for path in each.there]),
     ):
-        schema = resource.schema()
         for path in paths:
             if find(schema, _json_path(path)) is None:
                 raise OptionError(f"conversion: {resource.version} of {resource.kind} has no field {path}")
@@ -38,10 +38,22 @@ def check_conversion(hub: CustomResource[Any], other: CustomResource[Any]) -> No
                 raise OptionError(f"conversion: {resource.version}: two steps convert {path}; make one of them")
     for step in steps:
         if step.keeps_type and step.here:
-            _check_type(hub, other, step)
-    if not any(isinstance(each, Function) for each in steps):
-        for line in _unsaid(hub, other, steps):
-            raise OptionError(f"conversion: {line}")
+            here = find(mine, _json_path(step.here[0])) or {}
+            there = find(hubs, _json_path(step.there[0])) or {}
+            for path, first, second in _other_types(here, there):
+                below = f" at {path}" if path else ""
+                raise OptionError(
+                    f"conversion: {step.here[0]} of {other.version} and {step.there[0]} of {hub.version} "
+                    f"differ{below}: {first} and {second}; use Map"
+                )
+    if any(isinstance(each, Function) for each in steps):
+        return
+    named = {path for step in steps for path in (*step.here, *step.there)}
+    for path, first, second in _other_types(hubs, mine):
+        if not any(_is_within(path, each) for each in named):
+            raise OptionError(
+                f"conversion: {path} is {first} in {hub.version} and {second} in {other.version}; convert it with a Map"
+            )
 
 
 def _is_within(path: str, other: str) -> bool:
@@ -49,24 +61,11 @@ def _is_within(path: str, other: str) -> bool:
     return path == other or path.startswith((f"{other}.", f"{other}[", f"{other}{{"))
 
 
-def _check_type(hub: CustomResource[Any], other: CustomResource[Any], step: Step) -> None:
-    places = ((other, step.here[0]), (hub, step.there[0]))
-    mine, hubs = (find(resource.schema(), _json_path(path)) or {} for resource, path in places)
-    for path, first, second in disagreements(mine, hubs):
+def _other_types(one: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the paths that both schemas have with different types, and the types."""
+    for path, first, second in disagreements(one, other):
         if first and second:
-            below = f" at {path}" if path else ""
-            raise OptionError(
-                f"conversion: {step.here[0]} of {other.version} and {step.there[0]} of {hub.version} differ{below}: "
-                f"{first} and {second}; use Map"
-            )
-
-
-def _unsaid(hub: CustomResource[Any], other: CustomResource[Any], steps: Sequence[Step]) -> Iterator[str]:
-    """Yield the fields whose type differs, without a step that converts them."""
-    named = {path for step in steps for path in (*step.here, *step.there)}
-    for path, first, second in disagreements(hub.schema(), other.schema()):
-        if first and second and not any(_is_within(path, each) for each in named):
-            yield f"{path} is {first} in {hub.version} and {second} in {other.version}; convert it with a Map"
+            yield path, first, second
 
 
 def _json_path(path: str) -> str:
