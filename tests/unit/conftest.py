@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 from msgspec.structs import replace
 
-from aioinformer import RunOptions, SharedIndexInformer, concurrency
+from aioinformer import RunOptions, SharedIndexInformer
+from tests.support.limits import set_slices
 from tests.support.queues import QUEUES
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -46,7 +47,7 @@ def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Qu
 @pytest.fixture
 def fine_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let long work yield to the event loop as often as it can."""
-    monkeypatch.setattr(concurrency, "SLICE_SECONDS", 1e-9)
+    set_slices(monkeypatch, 1e-9)
 
 
 @pytest.fixture(autouse=True)

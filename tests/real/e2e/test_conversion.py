@@ -11,8 +11,9 @@ import pytest
 from aioinformer import Client, Conflict, connect
 from aioinformer.controller import Manager
 from aioinformer.models import apiextensions_v1
-from aioinformer.webhooks import WebhookServer, server
+from aioinformer.webhooks import WebhookServer
 from tests.support.converted_classes import gates
+from tests.support.limits import watch_certificates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,7 +57,7 @@ async def answering(new: Any, old: Any) -> None:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the definition more often."""
-    monkeypatch.setattr(server, "_INTERVAL", 0.5)
+    watch_certificates(monkeypatch, 0.5)
 
 
 async def test_two_managers_apply_in_two_versions(cluster: RealCluster) -> None:

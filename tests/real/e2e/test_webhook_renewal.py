@@ -15,7 +15,8 @@ from cryptography.x509 import load_pem_x509_certificates
 from aioinformer import ApiError, Client, connect
 from aioinformer.controller import Manager
 from aioinformer.models import core_v1
-from aioinformer.webhooks import AdmissionRequest, WebhookServer, authority, server
+from aioinformer.webhooks import AdmissionRequest, WebhookServer
+from tests.support.limits import shorten_certificates, watch_certificates
 from tests.support.webhooks import configuration, webhook
 
 if TYPE_CHECKING:
@@ -52,10 +53,8 @@ class Replica:
 
 @pytest.mark.behaviour("C-132")
 async def test_webhooks_are_called_through_the_renewal(cluster: RealCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authority, "_LIFETIME", timedelta(seconds=20))
-    monkeypatch.setattr(authority, "_SKEW", timedelta(seconds=1))
-    monkeypatch.setattr(server, "_INTERVAL", 1.0)
-    monkeypatch.setattr(server, "_RETRY", 0.2)
+    shorten_certificates(monkeypatch, timedelta(seconds=20), skew=timedelta(seconds=1))
+    watch_certificates(monkeypatch, 1.0, retry=0.2)
     async with AsyncExitStack() as stack:
         transport = (await stack.enter_async_context(await connect(kubeconfig=cluster.kubeconfig))).transport
         made = await Client(transport).core.v1.namespaces.create({"metadata": {"generateName": "renewal-"}})
@@ -71,8 +70,7 @@ async def test_webhooks_are_called_through_the_renewal(cluster: RealCluster, mon
 
 @pytest.mark.behaviour("C-132")
 async def test_deleted_ca_refuses_no_review(cluster: RealCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_INTERVAL", 1.0)
-    monkeypatch.setattr(server, "_RETRY", 0.2)
+    watch_certificates(monkeypatch, 1.0, retry=0.2)
     async with AsyncExitStack() as stack:
         transport = (await stack.enter_async_context(await connect(kubeconfig=cluster.kubeconfig))).transport
         made = await Client(transport).core.v1.namespaces.create({"metadata": {"generateName": "renewal-"}})

@@ -16,8 +16,9 @@ import pytest
 from aioinformer.controller import Manager
 from aioinformer.errors import AioinformerError
 from aioinformer.models import apiextensions_v1
-from aioinformer.webhooks import WebhookServer, server
+from aioinformer.webhooks import WebhookServer
 from tests.support.converted_classes import gates
+from tests.support.limits import watch_certificates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,7 +35,7 @@ OTHER: dict[str, Any] = {"weight": "7"}
 @pytest.fixture
 async def versions(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Versions]:
     """Serve a resource that a manager converts; provide clients of its old version and of the stored one."""
-    monkeypatch.setattr(server, "_INTERVAL", 0.2)
+    watch_certificates(monkeypatch, 0.2)
     stored, old = gates(f"g{uuid.uuid4().hex[:12]}.example.com")
     ours = WebhookServer("gates", client.namespace, port=0, host="127.0.0.1", hosts=("127.0.0.1",))
     manager = Manager("gates", client=client.transport, webhooks=ours)

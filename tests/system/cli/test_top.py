@@ -17,8 +17,8 @@ from rich.console import Console
 
 from aioinformer.cli.controllers.top import LISTS, Screen
 from aioinformer.controller import Manager, Request, TerminalError
-from aioinformer.controller.debug import problems
 from aioinformer.models import core_v1
+from tests.support.limits import ignore_late_loops
 from tests.support.loopback import free_port
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def config_map(name: str) -> dict[str, object]:
 
 @pytest.fixture
 async def address(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
-    monkeypatch.setattr(problems, "_LATE", 1000)  # how late the event loop is depends on the load of the machine
+    ignore_late_loops(monkeypatch)
     manager = Manager("shop", client=server.url, debug_port=free_port())
 
     @manager.controller(core_v1.CONFIG_MAPS)

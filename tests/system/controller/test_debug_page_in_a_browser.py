@@ -18,6 +18,7 @@ from aioinformer.controller.debug import problems
 from aioinformer.controller.inputs import Source
 from aioinformer.models import core_v1
 from tests.support.chromium import CHROMIUM, Tab, chromium
+from tests.support.limits import ignore_late_loops
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,7 +64,7 @@ async def tab(tmp_path: Path) -> AsyncIterator[Tab]:
 @pytest.fixture
 async def address(api_server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     """The page of a manager that colours ConfigMaps, parks one whose colour has markup, and fails for those without."""
-    monkeypatch.setattr(problems, "_LATE", 1000)  # how late the event loop is depends on the load of the machine
+    ignore_late_loops(monkeypatch)
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]

@@ -12,10 +12,10 @@ import pytest
 
 from aioinformer import LeaderElectionOptions
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
-from aioinformer.controller.running import active, threads
 from aioinformer.errors import UsageError
-from aioinformer.leaderelection import leadership
 from aioinformer.models import core_v1
+from tests.support.limits import clean_up_within
+from tests.support.managers import active_of
 from tests.system.controller.processes import line, program
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from aioinformer.testing import ApiServer
 
+#: How many threads an attempt has at a time, as the documentation of `to_thread` says.
+AT_ONCE = 8
 QUICK = LeaderElectionOptions(lease_duration=3, renew_deadline=1.0, retry_period=0.05)
 
 
@@ -73,11 +75,6 @@ def call(work: Work, **options: Any) -> Controller[Any]:
     return Controller("it", core_v1.CONFIG_MAPS, reconcile, **options)
 
 
-def active_of(manager: Manager) -> active.ActiveController:
-    assert manager._session is not None
-    return manager._session.controllers["it"].active
-
-
 def results_of(manager: Manager) -> dict[str, int]:
     return manager.snapshot()["controllers"]["it"]["results"]
 
@@ -90,7 +87,7 @@ def create(server: ApiServer) -> None:
 async def test_key_does_not_run_again_before_its_thread_has_ended(
     api_server: ApiServer, work: Work, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(threads, "CLEANING_UP", 0.2)
+    clean_up_within(monkeypatch, 0.2)
     create(api_server)
     controller = call(work, timeout=0.1, workers=2)
     async with Manager("shop", [controller], client=api_server.url) as manager:
@@ -179,11 +176,11 @@ async def test_attempt_has_few_threads_at_a_time(api_server: ApiServer, work: Wo
 
     controller = Controller("it", core_v1.CONFIG_MAPS, reconcile)
     async with Manager("shop", [controller], client=api_server.url) as manager:
-        await until(lambda: work.running == threads.LIMIT)
+        await until(lambda: work.running == AT_ONCE)
         await asyncio.sleep(0.1)
         work.go_on.set()
         await until(lambda: results_of(manager).get("success"))
-    assert (work.calls, work.most) == (30, threads.LIMIT)
+    assert (work.calls, work.most) == (30, AT_ONCE)
 
 
 @pytest.mark.behaviour("C-113")
@@ -212,7 +209,7 @@ async def test_error_of_a_thread_after_the_cancellation_is_logged(
 async def test_restarted_controller_waits_for_its_threads(
     api_server: ApiServer, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(active, "CLEANING_UP", 0.2)
+    clean_up_within(monkeypatch, 0.2)
     create(api_server)
     async with Manager("shop", [call(work)], client=api_server.url) as manager:
         await until(lambda: work.running)
@@ -241,8 +238,7 @@ def replica(server: ApiServer, name: str, controller: Controller[Any], grace: fl
 async def test_lost_leader_does_not_compete_while_a_thread_runs(
     api_server: ApiServer, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(active, "CLEANING_UP", 0.2)
-    monkeypatch.setattr(leadership, "TOLERANCE", 0.2)
+    clean_up_within(monkeypatch, 0.2)
     create(api_server)
     async with replica(api_server, "first", call(work)) as manager:
         await until(lambda: work.running)
@@ -266,7 +262,7 @@ async def test_lease_is_not_released_under_a_thread(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(active, "CLEANING_UP", 0.2)
+    clean_up_within(monkeypatch, 0.2)
     create(api_server)
     other, tasks = Work(), asyncio.all_tasks()
     other.go_on.set()

@@ -16,11 +16,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from aioinformer import HttpTransport, LeaderElectionOptions
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
-from aioinformer.controller.running import cancellation
 from aioinformer.errors import TransportError, UsageError, WriteOutcomeUnknown
 from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.ring import ControllerRing, RingRefused, SlotLost
+from tests.support.limits import clean_up_within
 from tests.support.unanswered import Unanswered
 from tests.system.ring.replicas import OBJECTS, SHORT, Replica, do_nothing, owners, ring_object, settled, until
 
@@ -75,7 +75,7 @@ async def test_stop_hands_the_slots_over(server: ApiServer, shared: list[Replica
 async def test_thread_that_a_stop_gives_up_keeps_its_slots(
     server: ApiServer, replicas: list[Replica], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cancellation, "CLEANING_UP", 0.1)
+    clean_up_within(monkeypatch, 0.1)
     began, go_on = asyncio.Event(), threading.Event()
 
     def wait(loop: asyncio.AbstractEventLoop) -> None:

@@ -28,6 +28,7 @@ from aioinformer.web import Informers
 from aioinformer.web import aiohttp as for_aiohttp
 from aioinformer.web import fastapi as for_fastapi
 from aioinformer.web import starlette as for_starlette
+from tests.support.limits import cut_readers_after
 from tests.support.rights import grant, revoke
 from tests.support.web_servers import on_aiohttp, on_uvicorn, reading, refusal
 
@@ -290,7 +291,7 @@ async def test_reader_that_never_reads_is_cut(
     framework: str, api_server: ApiServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The others are not delayed, and the end of the server does not wait for it."""
-    monkeypatch.setattr("aioinformer.web.opened._PATIENCE", 1.0)
+    cut_readers_after(monkeypatch, 1.0)
     for number in range(400):
         api_server.create("pods", pod(f"web-{number}", "default"))
     async with live(framework, api_server.url, who=EVERYBODY, view=lambda pod: "x" * 20_000) as url:

@@ -9,8 +9,8 @@ import sys
 import anyio
 import pytest
 
-from aioinformer import concurrency as slices
 from aioinformer.concurrency import Slicer, shielded
+from tests.support.limits import measure_slices, set_slices
 
 
 class Clock:
@@ -28,8 +28,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(slices, "perf_counter", clock)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.002)
+    measure_slices(monkeypatch, clock)
+    set_slices(monkeypatch, 0.002)
     return clock
 
 

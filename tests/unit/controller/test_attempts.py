@@ -19,9 +19,8 @@ from aioinformer.controller.errors import UndeclaredWrite
 from aioinformer.controller.writes import defaults
 from aioinformer.events import FakeRecorder
 from aioinformer.functions import function_name
-from aioinformer.handlers import stalls
-from aioinformer.handlers.run_queue import RunQueue
 from aioinformer.workqueue import Cause
+from tests.support.limits import measure_blocks
 from tests.support.managers import (
     CONFIG_MAPS,
     PODS,
@@ -348,8 +347,7 @@ async def test_attempt_that_blocks_the_event_loop_is_named(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = 1000.0
-    monkeypatch.setattr(stalls, "perf_counter", lambda: seconds)
-    monkeypatch.setattr(stalls, "_run_queue", RunQueue(file=""))  # real waits are none of this clock
+    measure_blocks(monkeypatch, lambda: seconds)
 
     async def reconcile(request: Request[Any]) -> Result:
         nonlocal seconds

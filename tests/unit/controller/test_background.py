@@ -17,6 +17,7 @@ from aioinformer.controller import BackgroundRun, Controller, LeaderElection, Ma
 from aioinformer.controller.running import Restart
 from aioinformer.errors import Stale, UsageError
 from aioinformer.leaderelection import LeadershipLost
+from tests.support.limits import measure_ages
 from tests.support.managers import CONFIG_MAPS, Cluster, Runs, config_map, manager_of, now, server_with, started
 
 if TYPE_CHECKING:
@@ -317,8 +318,7 @@ async def test_thread_that_goes_on_keeps_the_lease(caplog: pytest.LogCaptureFixt
 
 @pytest.mark.behaviour("C-155")
 async def test_delete_is_refused_while_a_cache_is_stale(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("reflector.reflector", "reflector.response_reader", "informer.snapshots"):
-        monkeypatch.setattr(f"aioinformer.{module}.time", now)
+    measure_ages(monkeypatch, now)
     server = server_with("it", "other")
     manager = manager_of(server, Controller("it", CONFIG_MAPS, Runs()), max_staleness=30.0)
     manager.background(loop, name="loop")

@@ -12,6 +12,7 @@ from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.health import Progress, Pulse, readiness
 from aioinformer.controller.snapshots import Health
 from aioinformer.leaderelection.leadership import Leadership
+from tests.support.limits import measure_ages
 from tests.support.managers import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, server_with, started
 from tests.support.stalling_loop import stall
 
@@ -215,8 +216,7 @@ def test_cache_that_does_not_follow_the_server_is_not_fresh(changes: dict[str, A
 
 @pytest.mark.behaviour("C-81")
 async def test_quiet_cache_becomes_stale_a_minute_after_the_loss_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("reflector.reflector", "reflector.response_reader", "informer.snapshots"):
-        monkeypatch.setattr(f"aioinformer.{module}.time", now)
+    measure_ages(monkeypatch, now)
     server = Server()
     async with manager_of(server, controller()) as manager:
         await asyncio.sleep(80)

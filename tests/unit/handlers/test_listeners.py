@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer import concurrency as slices
 from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.listener import ProcessorListener
 from aioinformer.handlers.notifications import AddNotification, Notification, UpdateNotification
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.resync import ResyncSchedule
+from tests.support.limits import measure_slices
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class Clock:
 @pytest.mark.parametrize("count", [1, 10, 100, 300])
 async def test_backlogs_block_the_loop_for_10_ms_at_most(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(slices, "perf_counter", clock)
+    measure_slices(monkeypatch, clock)
     processor: SharedProcessor[Any] = SharedProcessor()
     for _ in range(count):
         processor.add_listener(listener_of(clock.pass_in_handler))

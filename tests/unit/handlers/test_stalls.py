@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.handlers import stalls
 from aioinformer.handlers.run_queue import Reading, RunQueue
 from aioinformer.handlers.stalls import Stalls, Steps
+from tests.support.limits import measure_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,8 +45,7 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine(tmp_path / "schedstat")
-    monkeypatch.setattr(stalls, "_run_queue", RunQueue(str(machine.file)))
-    monkeypatch.setattr(stalls, "perf_counter", lambda: machine.now)
+    measure_blocks(monkeypatch, lambda: machine.now, str(machine.file))
     return machine
 
 

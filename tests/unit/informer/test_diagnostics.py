@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import ResourceEventHandlerFuncs, RunOptions, SharedIndexInformer, SharedInformerFactory
-from aioinformer import concurrency as slices
 from aioinformer.errors import TransportError
 from aioinformer.factory import MultiNamespaceInformer
-from aioinformer.handlers import CoalescingHandler, FilteringResourceEventHandler, stalls
-from aioinformer.handlers.run_queue import RunQueue
+from aioinformer.handlers import CoalescingHandler, FilteringResourceEventHandler
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection
+from tests.support.limits import measure_blocks, measure_slices
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
@@ -47,9 +46,8 @@ class Blocks:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Blocks:
     clock = Blocks()
-    monkeypatch.setattr(stalls, "perf_counter", clock)
-    monkeypatch.setattr(stalls, "_run_queue", RunQueue(file=""))  # real waits are none of this clock
-    monkeypatch.setattr(slices, "perf_counter", clock)
+    measure_blocks(monkeypatch, clock)
+    measure_slices(monkeypatch, clock)
     return clock
 
 

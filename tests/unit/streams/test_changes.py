@@ -20,6 +20,7 @@ from aioinformer.errors import InformerStopped, SelectorError, UsageError
 from aioinformer.models import core_v1
 from aioinformer.streams import Changes, StreamChange, hub, hubs
 from tests.support.collection import Collection
+from tests.support.limits import limit_hubs
 from tests.support.virtual_time import settled
 
 
@@ -134,7 +135,7 @@ async def test_readers_at_one_position_get_their_own_selections() -> None:
 
 
 async def test_object_that_came_in_a_part_and_went_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "_BATCH", 1)
+    limit_hubs(monkeypatch, batch=1)
     pods = Collection()
     async with SharedIndexInformer(pods) as informer, informer.changes() as slow, informer.changes() as quick:
         assert await take(slow, 1) == await take(quick, 1) == ["synced"]
@@ -308,7 +309,7 @@ async def test_wrong_cursor_is_a_reset() -> None:
 
 
 async def test_reader_that_is_too_far_behind_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "LIMIT", 3000)
+    limit_hubs(monkeypatch, limit=3000)
     pods = Collection(*(f"p{number}" for number in range(20)))
     async with SharedIndexInformer(pods) as informer, informer.changes() as changes, informer.changes() as other:
         await take(changes, 21)

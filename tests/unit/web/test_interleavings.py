@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.resources import parse_label_selector
-from aioinformer.streams import hub
-from aioinformer.web import Opened, StreamCore, opened
+from aioinformer.web import Opened, StreamCore
 from tests.support.collection import Collection
+from tests.support.limits import cut_readers_after, limit_hubs
 from tests.support.virtual_time import VirtualTimeLoop, settled
 from tests.unit.web.service import Rights, Service, asked
 from tests.unit.web.sse import Client
@@ -99,9 +99,8 @@ class Page:
 @settings(max_examples=150)
 def test_client_ends_with_what_its_user_may_see(steps: list[Any], selector: str, limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch, closing(VirtualTimeLoop()) as loop:
-        patch.setattr(hub, "_BATCH", 2)
-        patch.setattr(hub, "LIMIT", limit)
-        patch.setattr(opened, "_PATIENCE", 1e9)  # a page may read nothing for long
+        limit_hubs(patch, batch=2, limit=limit)
+        cut_readers_after(patch, 1e9)  # a page may read nothing for long
         loop.run_until_complete(_play(steps, selector))
 
 

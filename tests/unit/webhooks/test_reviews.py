@@ -18,6 +18,7 @@ from aioinformer.models import apps_v1, core_v1
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.serving import WebRequest
 from aioinformer.webhooks import AdmissionRequest, Denied
+from tests.support.limits import measure_ages
 from tests.support.managers import CONFIG_MAPS, Server, config_map
 from tests.support.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
 
@@ -316,8 +317,7 @@ async def test_objects_and_caches_of_controllers_do_not_decide_about_reviews(man
 
 @pytest.mark.behaviour("C-129")
 async def test_function_asks_how_fresh_a_cache_is(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("reflector.reflector", "reflector.response_reader", "informer.snapshots", "informer.observed"):
-        monkeypatch.setattr(f"aioinformer.{module}.time", asyncio.get_running_loop().time)
+    measure_ages(monkeypatch, asyncio.get_running_loop().time)
 
     @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
     async def check(request: AdmissionRequest[Widget]) -> None:
