@@ -187,6 +187,66 @@ async def test_function_gets_no_header_of_strangers(server: Reviewer) -> None:
         await who.authenticate({"cookie": "session=1", "sec-fetch-site": "cross-site"}, None)
 
 
+def session_of(headers: Mapping[str, str], peer: str | None) -> User | None:
+    return JANE if headers.get("cookie") == "session=1" else None
+
+
+PROXY = {"user_header": "X-User", "groups_header": "X-Groups", "from_peers": ["10.0.0.7"]}
+TOKENS = {"audiences": ["dashboard", "web"]}
+FUNCTION = {"authenticate": session_of}
+
+
+@pytest.mark.parametrize(
+    ("options", "headers", "peer", "found"),
+    [
+        (TOKENS, bearer("t-jane"), None, "jane u-1 shop"),
+        (TOKENS | FUNCTION, {"cookie": "session=1"}, None, "jane u-1 shop"),
+        (TOKENS | FUNCTION, bearer("t-jane"), None, "jane u-1 shop"),
+        (PROXY, {"x-user": "ann", "x-groups": "ops"}, "10.0.0.7", "ann  ops"),
+        (PROXY | TOKENS, {"x-user": "ann"} | bearer("t-jane"), "10.0.0.7", "ann  "),
+        (PROXY | TOKENS, {"x-user": "ann"} | bearer("t-jane"), "10.0.0.8", "jane u-1 shop"),
+        (PROXY | TOKENS, bearer("t-jane"), "10.0.0.7", "jane u-1 shop"),
+    ],
+)
+async def test_first_proof_of_a_request_names_the_user(
+    server: Reviewer, options: dict[str, Any], headers: dict[str, str], peer: str | None, found: str
+) -> None:
+    user = await Rbac(Client(server), **options).authenticate(headers, peer)
+    groups = ",".join(each for each in user.groups if each != "system:authenticated")
+    assert f"{user.name} {user.uid} {groups}" == found
+
+
+@pytest.mark.parametrize(
+    ("options", "headers", "peer", "missing"),
+    [
+        (TOKENS, {}, None, "audience 'dashboard' or 'web' is required"),
+        (TOKENS, bearer("t-joe"), None, "does not accept this token for the audience 'dashboard' or 'web'"),
+        (TOKENS | FUNCTION, bearer("t-joe"), None, "does not accept this token"),
+        (TOKENS | FUNCTION, {}, None, "audience 'dashboard' or 'web' is required"),
+        (FUNCTION, bearer("t-jane"), None, "does not know the sender"),
+        (FUNCTION | PROXY, {"x-user": "ann"}, "10.0.0.8", "does not know the sender"),
+        (PROXY, {"x-user": "ann"}, "10.0.0.8", "the header x-user means nothing from 10.0.0.8"),
+        (PROXY, {"x-user": "ann"}, None, "the header x-user means nothing from an unknown peer"),
+        (PROXY, {}, "10.0.0.7", "the proxy names no user in the header x-user"),
+        (PROXY, bearer("t-jane"), "10.0.0.7", "the proxy names no user in the header x-user"),
+    ],
+)
+async def test_request_without_a_proof_names_what_is_missing(
+    server: Reviewer, options: dict[str, Any], headers: dict[str, str], peer: str | None, missing: str
+) -> None:
+    with pytest.raises(Unauthenticated, match=missing) as refused:
+        await Rbac(Client(server), **options).authenticate(headers, peer)
+    assert refused.value.status == 401
+    assert not server.reviews or "audiences" in options
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"), [(TOKENS, ["TokenReview", "SubjectAccessReview"]), (PROXY, ["SubjectAccessReview"])]
+)
+def test_reviews_that_need_rights_depend_on_the_proofs(options: dict[str, Any], kinds: list[str]) -> None:
+    assert [each.kind for each in Rbac(**options).reviews] == kinds
+
+
 @pytest.mark.parametrize("result", ["jane", ZeroDivisionError("s3cret")])
 async def test_function_that_fails_refuses(server: Reviewer, result: Any, caplog: pytest.LogCaptureFixture) -> None:
     def broken(headers: Any, peer: str | None) -> Any:
@@ -335,27 +395,83 @@ async def test_review_ends_with_its_last_asker(server: Reviewer) -> None:
     assert not [each for each in asyncio.all_tasks() if each.get_name().endswith("review")]
 
 
-async def test_reviews_keep_to_their_rate(server: Reviewer) -> None:
-    who = rbac(server, reviews_per_second=20.0)
-    users = [User(f"user-{number}") for number in range(100)]
+@pytest.mark.parametrize(("options", "rate"), [(TOKENS, 10), (PROXY, 20)])  # the other half is for tokens
+async def test_reviews_keep_to_their_rate(server: Reviewer, options: dict[str, Any], rate: int) -> None:
+    who = Rbac(Client(server), reviews_per_second=20.0, **options)
+    users = [User(f"user-{number}") for number in range(200)]
     found = await asyncio.gather(*(who.allows(user, "list", PODS, None) for user in users))
     assert not any(found)
-    assert max(Counter(int(each - server.times[0]) for each in server.times[10:]).values()) <= 11
-    assert 55 <= len(server.times) <= 65  # what begins within 5 s; the others are refused at once
+    assert max(Counter(int(each - server.times[0]) for each in server.times[rate:]).values()) <= rate + 1
+    assert 5.5 * rate <= len(server.times) <= 6.5 * rate  # what begins within 5 s; the others are refused at once
+
+
+async def test_pause_gives_no_more_than_a_second_of_turns(server: Reviewer) -> None:
+    who = rbac(server, reviews_per_second=20.0)
+    assert not await who.allows(JANE, "list", PODS, None)
+    await asyncio.sleep(100)
+    began = asyncio.get_running_loop().time()
+    await asyncio.gather(*(who.allows(User(f"user-{number}"), "list", PODS, None) for number in range(30)))
+    at_once = [each for each in server.times if each - began < 0.05]
+    assert 9 <= len(at_once) - 1 <= 11
+
+
+async def test_failure_is_the_answer_for_a_second(server: Reviewer) -> None:
+    server.failure = refusal(403, "Forbidden", "no")
+    who = rbac(server)
+    assert not await who.allows(JANE, "list", PODS, None)
+    server.failure = None
+    server.rights.add(("jane", "list", "pods", ""))
+    await asyncio.sleep(0.9)
+    assert not await who.allows(JANE, "list", PODS, None)
+    await asyncio.sleep(0.2)
+    assert await who.allows(JANE, "list", PODS, None)
+
+
+async def test_answer_that_was_used_longest_ago_is_dropped(server: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aioinformer.authorization.rbac._DECISIONS", 2)
+    who = rbac(server)
+    for name in ("ann", "bob", "ann", "eve", "ann"):
+        await who.allows(User(name), "list", PODS, None)
+    assert [each["spec"]["user"] for each in server.reviews] == ["ann", "bob", "eve"]
+
+
+@pytest.mark.parametrize(
+    ("status", "allowed"),
+    [
+        ({"allowed": True}, True),
+        ({"allowed": True, "denied": False}, True),
+        ({"allowed": True, "denied": True}, False),
+        ({"allowed": False}, False),
+        ({"allowed": "true"}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+async def test_only_a_clear_yes_allows(server: Reviewer, status: Any, allowed: bool) -> None:
+    server.failure = Answer(201, json.dumps({"status": status}).encode())
+    assert await rbac(server).allows(JANE, "list", PODS, None) is allowed
+
+
+@pytest.mark.parametrize("status", [None, {}, {"authenticated": False}, {"authenticated": True}])
+async def test_only_a_clear_yes_proves_a_user(server: Reviewer, status: Any) -> None:
+    server.failure = Answer(201, json.dumps({"status": status}).encode())
+    with pytest.raises(Unauthenticated, match="for the audience 'dashboard'") as refused:
+        await rbac(server).authenticate(bearer("t-jane"), None)
+    assert refused.value.status == 401
 
 
 async def test_flood_of_strange_tokens_does_not_stop_known_users(server: Reviewer) -> None:
     server.rights.add(("jane", "list", "pods", ""))
     who = rbac(server, reviews_per_second=20.0)
     await who.authenticate(bearer("t-jane"), None)
-    flood = [asyncio.create_task(who.authenticate(bearer(f"strange-{number}"), None)) for number in range(10_000)]
+    flood = [asyncio.create_task(who.authenticate(bearer(f"strange-{number}"), None)) for number in range(1_000)]
     await asyncio.sleep(0)
     assert (await who.authenticate(bearer("t-jane"), None)).name == "jane"
     assert await who.allows(JANE, "list", PODS, None)
     refused = await asyncio.gather(*flood, return_exceptions=True)
     assert all(isinstance(each, Unauthenticated) for each in refused)
     busy = [each for each in refused if isinstance(each, ReviewUnavailable)]
-    assert len(busy) > 9_900
+    assert len(busy) > 900
     assert busy[0].headers["Retry-After"]
     assert len(server.reviews) < 100
 
