@@ -15,16 +15,14 @@ import aiohttp
 import floor
 
 from aioinformer import HttpTransport, ListWatch, RunOptions, SharedIndexInformer
-from aioinformer.resources import catalog
+from aioinformer.models import core_v1
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness import Figures
 
-_PODS = catalog.find("", "v1", "pods")
-assert _PODS is not None
-PODS = _PODS
+PODS = core_v1.PODS
 
 
 def rss_kib() -> float:

@@ -10,11 +10,11 @@ from aioinformer.concurrency import Slicer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.queue.fifo import FIFO
+    from tests.support.queues import AnyQueue
 
 
 async def process_batch(
-    queue: FIFO[Any, Any],
+    queue: AnyQueue,
     process: Callable[[Any, bool], Any],
     flush: Callable[[], None] = lambda: None,
 ) -> str:
@@ -34,7 +34,7 @@ async def process_batch(
         return batch.version
 
 
-async def check_flushes(queue: FIFO[Any, Any]) -> None:
+async def check_flushes(queue: AnyQueue) -> None:
     """Assert that a queue with 100 objects is flushed before the loop gets a turn, and at the end of the batch."""
     log: list[str] = []
 

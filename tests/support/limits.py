@@ -95,3 +95,8 @@ def limit_hubs(patch: pytest.MonkeyPatch, *, batch: int | None = None, limit: in
 def cut_readers_after(patch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let streams to browsers end if nothing is read from them for so many seconds."""
     patch.setattr("aioinformer.web.opened._PATIENCE", seconds)
+
+
+def compare_fields_of(patch: pytest.MonkeyPatch, keys: int) -> None:
+    """Let the search for loops compare the fields of so many keys at a time."""
+    patch.setattr("aioinformer.controller.inputs.loops._HOT", keys)

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from aioinformer.queue.fifo import FIFO
+    from tests.support.queues import AnyQueue
 
 NAMES = st.sampled_from("abcd")
 
@@ -24,7 +24,7 @@ class QueueModel(RuleBasedStateMachine):
         queue: set by subclasses.
     """
 
-    queue: FIFO[Any, Any]
+    queue: AnyQueue
 
     def __init__(self) -> None:
         super().__init__()

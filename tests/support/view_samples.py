@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aioinformer import Resource
+from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 
@@ -51,6 +52,19 @@ def view_of(obj: Any, resource: Resource[Any], **encoding: Any) -> Any:
         encoding: options of `json.dumps`.
     """
     return view_class(resource)(encoded(obj, **encoding))
+
+
+def stored_as(obj: Any, resource: Resource[Any], **form: Any) -> Any:
+    """Return an object as an informer delivers it that keeps it in some form.
+
+    Args:
+        obj: its document, or the JSON of that.
+        resource: of the object.
+        form: how objects are kept: arguments of `SharedIndexInformer`, such as `decoder` and `storage`.
+    """
+    objects: ObjectType[Any] = ObjectType(resource, **form)
+    raw = obj if isinstance(obj, bytes) else json.dumps(obj).encode()
+    return objects.to_view(objects.on_arrival(objects.decode(raw)))
 
 
 def pod(obj: Any = POD) -> Any:

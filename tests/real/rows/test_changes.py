@@ -14,7 +14,6 @@ from aioinformer import ApiError, Conflict, ListWatch, Resource, SharedIndexInfo
 from aioinformer.client import add_finalizer, get_condition, remove_finalizer, set_condition, set_controller_reference
 from aioinformer.client.changes.applied import difference
 from aioinformer.models import core_v1
-from aioinformer.resources import catalog
 from tests.support.deployment_changes import CHANGES, DEPLOYMENT, LABELS, changed, without_version
 
 if TYPE_CHECKING:
@@ -352,12 +351,8 @@ async def test_bookkeeping_of_controllers_is_accepted(client: Any) -> None:
     assert same is ready
 
 
-def informer_of(client: Client, name: str = "v1/configmaps", **selection: Any) -> SharedIndexInformer[Any]:
-    api_version, _, plural = name.rpartition("/")
-    group, _, version = api_version.rpartition("/")
-    resource = catalog.find(group, version, plural)
-    assert resource is not None
-    return SharedIndexInformer(ListWatch(client.transport, resource, client.namespace, **selection))
+def informer_of(client: Client, **selection: Any) -> SharedIndexInformer[Any]:
+    return SharedIndexInformer(ListWatch(client.transport, core_v1.CONFIG_MAPS, client.namespace, **selection))
 
 
 async def test_own_writes_are_in_the_cache_after_the_wait(client: Any) -> None:

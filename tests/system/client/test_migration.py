@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from aioinformer import Client, HttpTransport, UsageError
-from aioinformer.client import StorageMigration, migration
+from aioinformer.client import StorageMigration
 from aioinformer.crds import CustomResource, custom_resource
 from aioinformer.errors import Forbidden, TransportError
 from aioinformer.models import (
@@ -113,10 +113,15 @@ async def test_interrupted_run_goes_on_behind_the_last_object(moved: Client, tra
     assert writes(transport) == ["c"]
 
 
+def list_by(patch: pytest.MonkeyPatch, objects: int) -> None:
+    """Let a migration list so many objects at a time."""
+    patch.setattr("aioinformer.client.migration._PAGE", objects)
+
+
 async def test_no_page_leaves_out_a_namespace_whose_name_begins_as_another(
     moved: Client, transport: Interposed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migration, "_PAGE", 2)
+    list_by(monkeypatch, 2)
     await moved.resource(core_v1.NAMESPACES).create({"metadata": {"name": "shop-b"}})
     other = Client(transport).resource(NEW)
     for name in ("x", "y"):
@@ -133,7 +138,7 @@ async def test_no_page_leaves_out_a_namespace_whose_name_begins_as_another(
 async def test_run_does_not_go_on_behind_a_refused_object(
     moved: Client, transport: Interposed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migration, "_PAGE", 1)
+    list_by(monkeypatch, 1)
 
     async def fail(request: HttpRequest) -> None:
         if request.method == "PUT" and request.path.endswith("/b"):
@@ -274,7 +279,7 @@ async def test_objects_are_written_from_here_without_the_migration_of_the_cluste
 async def test_run_ends_if_all_of_the_first_page_are_refused(
     moved: Client, transport: Interposed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migration, "_PAGE", 2)
+    list_by(monkeypatch, 2)
 
     async def refuse(request: HttpRequest) -> None:
         if request.method == "PUT":

@@ -13,9 +13,9 @@ import pytest
 from fastapi import Body, FastAPI, Response
 
 from aioinformer import ListWatch, Resource, SharedIndexInformer, to_json
-from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.models import ObjectMeta, core_v1
 from aioinformer.resources import BUILTIN_RESOURCES
+from tests.support.view_samples import stored_as
 
 PODS: Resource[Any] = next(each for each in BUILTIN_RESOURCES if each.gvr == "v1/pods")
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
@@ -29,8 +29,7 @@ WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name":
 
 
 def view(document: dict[str, Any], resource: Resource[Any] = PODS) -> Any:
-    kind: ObjectType[Any] = ObjectType(resource)
-    return kind.to_view(kind.decode(json.dumps(document).encode()))
+    return stored_as(document, resource)
 
 
 class NoRequests:

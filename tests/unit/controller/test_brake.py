@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.controller import Controller, Every, Watch
-from aioinformer.controller.inputs import Source, loops
+from aioinformer.controller.inputs import Source
 from aioinformer.errors import OptionError
+from tests.support.limits import compare_fields_of
 from tests.support.managers import (
     CONFIG_MAPS,
     Runs,
@@ -325,7 +326,7 @@ async def test_child_that_is_made_again_in_each_run_is_a_loop() -> None:
 
 @pytest.mark.behaviour("C-142")
 async def test_all_of_many_loops_are_braked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_HOT", 10)  # their fields are compared in turns
+    compare_fields_of(monkeypatch, 10)  # their fields are compared in turns
     names = [f"map-{number}" for number in range(80)]
     loop = Loop(flip)
     async with manager_of(server_of(*names), Controller("it", CONFIG_MAPS, loop, workers=50)) as manager:

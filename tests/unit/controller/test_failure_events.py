@@ -10,13 +10,14 @@ import pytest
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Controller, LeaderElection, QueueOptions, Result, RetryAfter, TerminalError, Watch
 from aioinformer.errors import ApiError, UsageError
-from aioinformer.resources import catalog
+from aioinformer.models import core_v1, events_v1
 from tests.support.managers import CONFIG_MAPS, STEADY, Cluster, manager_of, settled, started
 from tests.support.written_collection import response_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aioinformer import Resource
     from aioinformer.controller import Request
     from aioinformer.resources import ObjectReference
 
@@ -167,10 +168,8 @@ async def test_off_by_option() -> None:
 
 
 @pytest.mark.behaviour("C-143")
-@pytest.mark.parametrize("group", ["", "events.k8s.io"])
-async def test_controller_that_is_fed_by_events_records_none(group: str) -> None:
-    kind = catalog.find(group, "v1", "events")
-    assert kind is not None
+@pytest.mark.parametrize("kind", [core_v1.EVENTS, events_v1.EVENTS])
+async def test_controller_that_is_fed_by_events_records_none(kind: Resource[Any]) -> None:
     events = Events()
     watch = Watch(kind, to=lambda each: None)
     controller = Controller("it", CONFIG_MAPS, failing(), queue=STEADY, watches=[watch])

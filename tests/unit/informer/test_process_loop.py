@@ -18,7 +18,6 @@ from tests.support.virtual_time import VirtualTimeLoop, settled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cache.objects.record import Record
     from aioinformer.queue import Deltas
     from aioinformer.reflector import ListOptions
 
@@ -26,10 +25,10 @@ pytestmark = pytest.mark.usefixtures("fine_slices")
 
 
 def controller_of(
-    pods: Any, process: Callable[[Deltas[Record], bool], Any] = lambda deltas, initial: None, **options: Any
+    pods: Any, process: Callable[[Deltas[Any], bool], Any] = lambda deltas, initial: None, **options: Any
 ) -> CacheController:
     """Return a controller with a queue of its own."""
-    queue: DeltaFIFO[Record] = DeltaFIFO(lambda record: record.key)
+    queue: DeltaFIFO[Any] = DeltaFIFO(lambda record: record.key)
     return CacheController(CacheControllerConfig(Reflector(pods, queue), queue, process, **options))
 
 
@@ -39,7 +38,7 @@ async def test_controller_reports_version_and_sync_and_runs_once() -> None:
     processed: list[tuple[str, str, bool]] = []
     versions: list[str] = []
 
-    def process(deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+    def process(deltas: Deltas[Any], is_in_initial_list: bool) -> None:
         processed.extend((delta.type, delta.object.key, is_in_initial_list) for delta in deltas)
 
     controller = controller_of(pods, process, on_version=versions.append)
@@ -70,7 +69,7 @@ async def test_queued_deltas_are_not_processed_after_the_stop() -> None:
     processed: list[str] = []
     running: asyncio.Task[None]
 
-    def process(deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+    def process(deltas: Deltas[Any], is_in_initial_list: bool) -> None:
         processed.append(deltas[-1].object.key)
         running.cancel()
 

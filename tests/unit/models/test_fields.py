@@ -11,8 +11,8 @@ import msgspec
 import pydantic
 import pytest
 
-from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.models import core_v1
+from tests.support.view_samples import stored_as
 
 DOCUMENT = {
     "apiVersion": "v1",
@@ -41,8 +41,8 @@ class SeenModel(pydantic.BaseModel):
 
 @pytest.fixture
 def pod() -> core_v1.Pod:
-    objects = ObjectType(core_v1.PODS)
-    return objects.to_view(objects.record_of(DOCUMENT))
+    view: core_v1.Pod = stored_as(DOCUMENT, core_v1.PODS)
+    return view
 
 
 @pytest.mark.parametrize("cls", [Seen, SeenData])

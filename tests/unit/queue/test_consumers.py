@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from aioinformer.queue import Deltas
-    from aioinformer.queue.fifo import FIFO, Step
+    from tests.support.queues import AnyQueue
 
 
 def obj(name: str) -> dict[str, Any]:
@@ -223,7 +223,7 @@ class Consumer:
         error: raised instead of processing a few changes.
     """
 
-    def __init__(self, queue: FIFO[Any, Any]) -> None:
+    def __init__(self, queue: AnyQueue) -> None:
         self.queue = queue
         self.few: list[tuple[list[str], str]] = []
         self.woken: list[list[str]] = []
@@ -239,13 +239,13 @@ class Consumer:
                 self.woken.append(self.names(batch))
                 await self.pause.wait()
 
-    def process_for_producer(self, steps: Iterable[Step[Any]]) -> None:
+    def process_for_producer(self, steps: Iterable[Any]) -> None:
         names = self.names(steps)
         self.few.append((names, self.queue.version))
         if self.error is not None:
             raise self.error
 
-    def names(self, steps: Iterable[Step[Any]]) -> list[str]:
+    def names(self, steps: Iterable[Any]) -> list[str]:
         names: list[str] = []
         for step in steps:
             if step is not None:
@@ -257,7 +257,7 @@ class Consumer:
 
 
 @pytest.fixture(params=KINDS)
-def queue(request: pytest.FixtureRequest) -> FIFO[Any, Any]:
+def queue(request: pytest.FixtureRequest) -> AnyQueue:
     if request.param == "delta":
         return DeltaFIFO(known_objects=ThreadSafeStore())
 
@@ -272,7 +272,7 @@ def queue(request: pytest.FixtureRequest) -> FIFO[Any, Any]:
 
 
 @asynccontextmanager
-async def consuming(queue: FIFO[Any, Any]) -> AsyncIterator[Consumer]:
+async def consuming(queue: AnyQueue) -> AsyncIterator[Consumer]:
     consumer = Consumer(queue)
     task = asyncio.create_task(consumer.run(), name="consumer")
     await turns()
@@ -281,7 +281,7 @@ async def consuming(queue: FIFO[Any, Any]) -> AsyncIterator[Consumer]:
     await asyncio.wait({task})
 
 
-async def test_no_version_is_reached_after_a_lost_item_until_the_next_list(queue: FIFO[Any, Any]) -> None:
+async def test_no_version_is_reached_after_a_lost_item_until_the_next_list(queue: AnyQueue) -> None:
     await queue.replace([obj("a")], "1")
     versions = [await process_batch(queue, ignore)]
     queue.mark_incomplete(initial=False)
@@ -297,7 +297,7 @@ async def test_no_version_is_reached_after_a_lost_item_until_the_next_list(queue
     assert versions == ["1", "", "", "", "4", "5"]
 
 
-async def test_change_is_processed_in_the_step_that_enqueues_it(queue: FIFO[Any, Any]) -> None:
+async def test_change_is_processed_in_the_step_that_enqueues_it(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         applying = queue.apply(added("a"), "7")
         with pytest.raises(StopIteration):  # it ends without a turn of the event loop
@@ -307,13 +307,13 @@ async def test_change_is_processed_in_the_step_that_enqueues_it(queue: FIFO[Any,
         assert consumer.woken == []
 
 
-async def test_version_alone_is_processed_at_once(queue: FIFO[Any, Any]) -> None:
+async def test_version_alone_is_processed_at_once(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         await queue.apply([], "9")
         assert consumer.few == [([], "9")]
 
 
-async def test_consumer_is_woken_for_many_changes(queue: FIFO[Any, Any]) -> None:
+async def test_consumer_is_woken_for_many_changes(queue: AnyQueue) -> None:
     names = [f"p{number}" for number in range(100)]
     async with consuming(queue) as consumer:
         await queue.apply(added(*names), "100")
@@ -322,7 +322,7 @@ async def test_consumer_is_woken_for_many_changes(queue: FIFO[Any, Any]) -> None
         assert [name for batch in consumer.woken for name in batch] == names
 
 
-async def test_change_waits_while_a_batch_is_processed(queue: FIFO[Any, Any]) -> None:
+async def test_change_waits_while_a_batch_is_processed(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         consumer.pause.clear()
         await queue.apply(added(*"abcdefghij"), "10")
@@ -337,7 +337,7 @@ async def test_change_waits_while_a_batch_is_processed(queue: FIFO[Any, Any]) ->
         assert consumer.woken[-1] == ["later"]
 
 
-async def test_change_behind_waiting_ones_does_not_overtake_them(queue: FIFO[Any, Any]) -> None:
+async def test_change_behind_waiting_ones_does_not_overtake_them(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         many = queue.apply(added(*"abcdefghij"), "10")
         with pytest.raises(StopIteration):
@@ -348,7 +348,7 @@ async def test_change_behind_waiting_ones_does_not_overtake_them(queue: FIFO[Any
         assert consumer.few == []
 
 
-async def test_error_of_the_consumer_is_raised_by_apply(queue: FIFO[Any, Any]) -> None:
+async def test_error_of_the_consumer_is_raised_by_apply(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         consumer.error = MemoryError()
         with pytest.raises(MemoryError):
@@ -358,7 +358,7 @@ async def test_error_of_the_consumer_is_raised_by_apply(queue: FIFO[Any, Any]) -
         assert consumer.few[-1] == (["b"], "2")
 
 
-async def test_changes_after_a_failed_one_wait_for_the_consumer(queue: FIFO[Any, Any]) -> None:
+async def test_changes_after_a_failed_one_wait_for_the_consumer(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         consumer.fails_after = "b"
         with pytest.raises(MemoryError):
@@ -369,7 +369,7 @@ async def test_changes_after_a_failed_one_wait_for_the_consumer(queue: FIFO[Any,
         assert consumer.few == [(["e"], "5")]
 
 
-async def test_no_consumer_is_called_after_its_end(queue: FIFO[Any, Any]) -> None:
+async def test_no_consumer_is_called_after_its_end(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         pass
     await queue.apply(added("a"), "1")

@@ -13,7 +13,6 @@ import aiohttp
 import pytest
 
 from aioinformer.testing import ApiServer
-from aioinformer.testing.http.reading import broadcasts
 from tests.support.api import CONFIGMAPS, Api, names, told
 
 
@@ -104,8 +103,14 @@ async def open_watch(server: ApiServer, query: str) -> tuple[asyncio.StreamReade
     return reader, writer
 
 
-async def test_concurrent_watches_deliver_every_change_once(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broadcasts, "_AT_ONCE", 1)
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let watches get one change in each turn of the event loop."""
+    monkeypatch.setattr("aioinformer.testing.http.reading.broadcasts._AT_ONCE", 1)
+
+
+@pytest.mark.usefixtures("one_at_a_time")
+async def test_concurrent_watches_deliver_every_change_once(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a"}})
     first = int(server.resource_version)
     async with aiohttp.ClientSession(server.url, connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -130,10 +135,8 @@ async def test_concurrent_watches_deliver_every_change_once(server: ApiServer, m
         assert told == list(range(since + 1, told[-1] + 1))
 
 
-async def test_watch_between_two_changes_gets_the_second_only(
-    server: ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(broadcasts, "_AT_ONCE", 1)
+@pytest.mark.usefixtures("one_at_a_time")
+async def test_watch_between_two_changes_gets_the_second_only(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a"}})
     first = int(server.resource_version)
     connector = aiohttp.TCPConnector(limit=0)

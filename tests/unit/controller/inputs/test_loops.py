@@ -13,12 +13,13 @@ import pytest
 
 from aioinformer import SharedIndexInformer
 from aioinformer.controller import Change
-from aioinformer.controller.inputs import LoopDetector, Primary, loops
+from aioinformer.controller.inputs import LoopDetector, Primary
 from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.models import core_v1
 from aioinformer.resources import ObjectName
 from aioinformer.workqueue import Cause
 from tests.support.collection import Collection
+from tests.support.limits import compare_fields_of
 from tests.support.virtual_time import settled
 from tests.unit.controller.inputs.inputs import WIDGETS, document, view_of, widget
 
@@ -181,7 +182,7 @@ def test_fields_are_compared_for_hot_keys_only() -> None:
 
 @pytest.mark.behaviour("C-35")
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_HOT", 32)
+    compare_fields_of(monkeypatch, 32)
     detector = LoopDetector("widgets", keys=100)
     for number in range(1000):
         run(detector, 6, key=ObjectName("shop", f"web-{number}"), begin=number / 100, step=0.001)

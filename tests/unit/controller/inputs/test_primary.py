@@ -13,7 +13,6 @@ import pydantic
 import pytest
 
 from aioinformer import SharedIndexInformer
-from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.controller import (
     Change,
     annotations_changed,
@@ -27,6 +26,7 @@ from aioinformer.controller.predicates import Predicate, condition_changed, cont
 from aioinformer.errors import UsageError
 from aioinformer.factory import MultiNamespaceInformer
 from tests.support.collection import Collection
+from tests.support.view_samples import stored_as
 from tests.support.virtual_time import settled
 from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, document
 
@@ -190,13 +190,8 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 def change_in(form: dict[str, Any], **members: Any) -> Change:
-    objects: ObjectType[Any] = ObjectType(WIDGETS, **form)
-
-    def state(content: dict[str, Any]) -> Any:
-        return objects.to_view(objects.on_arrival(objects.decode(json.dumps(content).encode())))
-
     members["metadata"] = {"resourceVersion": "2", "generation": 2} | members.get("metadata", {})
-    return Change("updated", state(document()), state(document(**members)))
+    return Change("updated", stored_as(document(), WIDGETS, **form), stored_as(document(**members), WIDGETS, **form))
 
 
 @pytest.mark.behaviour("C-24")
