@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import socket
+import weakref
 from typing import TYPE_CHECKING
 
 import anyio
@@ -93,6 +96,8 @@ def test_invalid_arguments_are_refused_when_recording(recorder: EventRecorder | 
         recorder.event(POD, "Info", "Started", "it runs")
     with pytest.raises(UsageError, match="reason"):
         recorder.event(POD, "Normal", "", "it runs")
+    with pytest.raises(UsageError, match="message of an event must be a string, not 7"):
+        recorder.event(POD, "Normal", "Started", 7)  # type: ignore[arg-type]
     with pytest.raises(KeyFuncError):
         recorder.event({"kind": "Pod", "apiVersion": "v1", "metadata": {}}, "Normal", "Started", "it runs")
 
@@ -103,6 +108,15 @@ def test_fake_recorder_keeps_events_as_text() -> None:
     fake.event(POD, "Normal", "Started", "it runs")
     fake.eventf(POD, "Warning", "Failed", "%d times", 3)
     assert fake.events == ["Normal Started it runs", "Warning Failed 3 times"]
+
+
+def test_instance_is_the_host_by_default() -> None:
+    instances: list[str] = []
+    for instance in (None, "replica-1", ""):
+        EventRecorder(lambda event: instances.append(event.instance), "web", instance).event(
+            POD, "Normal", "Started", "it runs"
+        )
+    assert instances == [socket.gethostname(), "replica-1", ""]
 
 
 def test_empty_component_is_refused() -> None:
@@ -186,6 +200,10 @@ async def test_events_after_the_end_are_dropped_and_counted(sink: Sink) -> None:
     assert (sink.events, broadcaster.dropped) == ({}, 1)
     with pytest.raises(UsageError, match="has ended"):
         broadcaster.start_recording_to_sink(Sink())
+    with pytest.raises(UsageError, match="has ended"):
+        broadcaster.start_event_watcher(print)
+    with pytest.raises(UsageError, match="has ended"):
+        broadcaster.start_logging()
 
 
 @pytest.mark.conformance("EV-09")
@@ -203,6 +221,39 @@ async def test_second_recording_to_a_sink_is_refused(sink: Sink) -> None:
         broadcaster.start_recording_to_sink(sink)
         with pytest.raises(UsageError, match="every event twice"):
             broadcaster.start_recording_to_sink(sink)
+
+
+class OnlyCreates:
+    async def create(self, event: Event) -> None: ...
+
+
+async def discover() -> Sink:
+    return Sink()
+
+
+def test_what_receives_no_events_is_refused() -> None:
+    broadcaster = EventBroadcaster()
+    with pytest.raises(UsageError, match=r"not OnlyCreates$"):
+        broadcaster.start_recording_to_sink(OnlyCreates())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"not coroutine; write `await discover\(\.\.\.\)`"):
+        broadcaster.start_recording_to_sink(discover())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="expected a function of an Event, not str"):
+        broadcaster.start_event_watcher("print")  # type: ignore[arg-type]
+
+
+async def test_stopped_watcher_is_freed() -> None:
+    class Handler:
+        def __call__(self, event: Event) -> None: ...
+
+    async with EventBroadcaster() as broadcaster:
+        await settled()
+        handler = Handler()
+        freed = weakref.ref(handler)
+        broadcaster.start_event_watcher(handler).stop()
+        del handler
+        await settled()
+        gc.collect()
+        assert freed() is None
 
 
 @pytest.mark.conformance("EV-09")
@@ -245,8 +296,36 @@ async def test_failing_watchers_do_not_affect_other_receivers(caplog: pytest.Log
             recorder.event(POD, "Normal", "Started", "it runs")
             await settled()
         assert (hanging.dropped, failing.errors) == (2, 5)
+        failing.stop()
+    assert (hanging.dropped, failing.dropped) == (4, 0), "of five, one is being delivered"
     assert [each.count for each in sink.events.values()] == [5]
     assert "raised for event shop/cart" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("events", "stops", "seconds"), [(0, False, 0), (0, True, 0), (1, False, 3), (3, False, 9), (3, True, 9)]
+)
+async def test_end_lasts_until_watchers_have_what_is_queued(events: int, stops: bool, seconds: float) -> None:
+    seen: list[Event] = []
+    loop = asyncio.get_running_loop()
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(3)
+        seen.append(event)
+
+    async with EventBroadcaster(grace=1000.0, queue_size=3) as broadcaster:
+        watch = broadcaster.start_event_watcher(slow)
+        await settled()
+        recorder = broadcaster.new_recorder("web")
+        for _ in range(events):
+            recorder.event(POD, "Normal", "Started", "it runs")
+        if stops:
+            watch.stop()
+            recorder.event(POD, "Normal", "Late", "it runs")
+            watch.stop()
+        began = loop.time()
+    assert loop.time() - began == pytest.approx(seconds)
+    assert ([each.reason for each in seen], watch.dropped) == (["Started"] * events, 0)
 
 
 async def test_watcher_that_awaits_a_cancelled_future_continues() -> None:
@@ -271,5 +350,9 @@ async def test_events_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "audit"):
         async with EventBroadcaster() as broadcaster:
             broadcaster.start_logging(logging.getLogger("audit"))
-            broadcaster.new_recorder("web").event(POD, "Warning", "Failed", "it does not run")
-    assert [record.getMessage() for record in caplog.records] == ["Pod shop/cart: Warning Failed: it does not run"]
+            for obj in (POD, NODE):
+                broadcaster.new_recorder("web").event(obj, "Warning", "Failed", "it does not run")
+    assert [record.getMessage() for record in caplog.records] == [
+        "Pod shop/cart: Warning Failed: it does not run",
+        "Node node-1: Warning Failed: it does not run",
+    ]

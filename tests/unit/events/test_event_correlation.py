@@ -61,6 +61,10 @@ def test_events_k8s_io_event_has_a_series() -> None:
     assert "series" not in event().to_events()
 
 
+def test_events_k8s_io_event_without_instance_names_its_controller() -> None:
+    assert event(instance="").to_events()["reportingInstance"] == "web"
+
+
 def test_long_note_is_truncated_between_characters() -> None:
     assert event(note="é" * 600).to_events()["note"] == "é" * 512
     assert event(note="x" + "é" * 600).to_events()["note"] == "x" + "é" * 511
@@ -108,7 +112,9 @@ def test_event_with_another_field_is_counted_separately(change: str) -> None:
 @pytest.mark.conformance("EV-05")
 def test_similar_events_are_combined_from_the_tenth_message() -> None:
     correlation = Correlation()
-    notes = [correlation.record(note=f"try {number}").event for number in range(1, 13)]
+    notes = [
+        correlation.record(note=f"try {number}", annotations={"try": str(number)}).event for number in range(1, 13)
+    ]
     assert [each.note for each in notes[:9]] == [f"try {number}" for number in range(1, 10)]
     combined = [(each.name, each.count, each.note) for each in notes[9:]]
     assert combined == [
@@ -116,6 +122,9 @@ def test_similar_events_are_combined_from_the_tenth_message() -> None:
         ("cart.10", 2, "(combined from similar events): try 11"),
         ("cart.10", 3, "(combined from similar events): try 12"),
     ]
+    assert [each.annotations for each in notes[8:11]] == [{"try": "9"}, None, None], (
+        "those of one Event are not for all"
+    )
     again = correlation.record(note="try 3").event
     assert (again.name, again.note, again.count) == ("cart.3", "try 3", 2)
 
@@ -253,9 +262,10 @@ def test_event_with_another_field_starts_a_series(change: str) -> None:
 @pytest.mark.conformance("EV-10")
 def test_another_note_or_object_version_continues_the_series() -> None:
     series = Series()
-    series.record(0.0)
-    later = ObjectReference("v1", "Pod", "cart", "shop", "u1", "8")
-    assert series.record(1.0, note="again", regarding=later) == 2
+    for second, version in enumerate("789"):
+        pod = ObjectReference("v1", "Pod", "cart", "shop", "u1", version)
+        node = ObjectReference("v1", "Node", "node-1", resource_version=version)
+        assert series.record(float(second), note=version, regarding=pod, related=node) == (1, 2, 0)[second]
 
 
 @pytest.mark.conformance("EV-11")
@@ -285,7 +295,9 @@ def test_finish_writes_unwritten_counts() -> None:
     for second in range(5):
         series.record(float(second))
     series.record(5.0, reason="Other")
-    assert [(each.event.name, each.event.count) for each in series.correlator.finish()] == [("cart.1", 5)]
+    finished = [each.event for each in series.correlator.finish()]
+    assert [(each.name, each.count, each.first_time, each.last_time) for each in finished] == [("cart.1", 5, AT, 4)]
+    assert series.correlator.finish() == []
 
 
 def test_number_of_remembered_series_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ async def test_event_created_meanwhile_is_patched_by_the_next_try(sink: Sink) ->
 
 
 @pytest.mark.conformance("EV-01", "WEAK-27")
-async def test_hanging_sink_does_not_delay_recording() -> None:
+async def test_hanging_sink_does_not_delay_recording(caplog: pytest.LogCaptureFixture) -> None:
     sink = Sink(EventCorrelator(CorrelatorOptions(burst_size=5000, max_events=5000)))
     sink.answering.clear()
     async with recording(sink) as writer:
@@ -144,6 +144,9 @@ async def test_hanging_sink_does_not_delay_recording() -> None:
             await asyncio.sleep(0)
         statistics = writer.statistics()
         assert (statistics.waiting, statistics.dropped) == (1008, 492)
+        assert [record.getMessage() for record in caplog.records] == [
+            "event recording: events are dropped, because 1000 are waiting"
+        ]
         sink.answering.set()
         await settled()
     assert len(sink.events) == 1008
@@ -246,3 +249,55 @@ async def test_missing_permission_is_logged_once_for_each_namespace(
     lines = [each.getMessage() for each in caplog.records if "403" in each.getMessage()]
     assert len(lines) == 2
     assert "grant `create` and `patch` of events" in lines[0]
+
+
+async def test_statistics_count_each_event_once(sink: Sink) -> None:
+    """Each recorded Event is skipped, or part of a write; each write is waiting, written, refused or dropped."""
+    async with recording(sink) as writer:
+
+        def counts() -> dict[str, int]:
+            statistics = writer.statistics()
+            return {name: count for name in statistics.__dataclass_fields__ if (count := getattr(statistics, name))}
+
+        sink.answering.clear()
+        sink.failures += [NO_ANSWER, ApiError(422, "Invalid")]
+        for number in range(26):  # one more than a source may write about an object
+            writer.record(event(name=f"cart.{number}", reason=str(number)))
+        assert counts() == {"recorded": 26, "skipped": 1, "waiting": 25}
+        await settled()
+        assert counts() == {"recorded": 26, "skipped": 1, "waiting": 25}, "eight writes are under way"
+        sink.answering.set()
+        await settled()
+        assert counts() == {"recorded": 26, "skipped": 1, "retries": 1, "refused": 1, "waiting": 1, "written": 23}
+        sink.answering.clear()
+        await asyncio.sleep(20)
+        assert counts()["waiting"] == 1
+        writer.close()
+        assert counts() == {"recorded": 26, "skipped": 1, "retries": 1, "refused": 1, "dropped": 1, "written": 23}
+        writer.record(event(regarding=replace(event().regarding, name="other")))
+        assert counts()["dropped"] == 2
+
+
+async def test_correlator_of_the_user_is_used(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
+    writer = EventRecording(sink, EventSeriesCorrelator(), name="shop")
+    for _ in range(3):
+        writer.record(event())
+    assert writer.statistics().skipped == 1
+    writer.close()
+    writer.record(event(reason="Late"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "shop: 1 events were dropped: not written before the end"
+    ]
+
+
+async def test_failures_that_were_not_logged_are_counted_at_the_end(
+    sink: Sink, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink.failures += [ApiError(422, "Invalid", "no")] * 5
+    async with recording(sink) as writer:
+        for number in range(5):
+            writer.record(event(name=f"cart.{number}", reason=str(number)))
+        await settled()
+        assert len(caplog.records) == 3
+    assert "2 more errors" in caplog.records[-1].getMessage()
+    assert len(caplog.records) == 4
