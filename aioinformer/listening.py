@@ -21,6 +21,7 @@ from aioinformer.errors import UsageError
 from aioinformer.handlers.repeated import QUIET, RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.serving import aiohttp_application
+from aioinformer.transport.ends import OpenConnections
 
 if TYPE_CHECKING:
     import ssl
@@ -158,6 +159,7 @@ class _Connection(asyncio.Protocol):
             transport.abort()
             return
         self._transport = transport
+        self._port.open.add(transport)
         # So `pause_writing` is called if the client does not take what is sent; for 0, TLS would do so at every write.
         transport.set_write_buffer_limits(high=1, low=0)
         self.limit_reading(HEADER, "a header", since=self._accepted)
@@ -188,6 +190,7 @@ class _Connection(asyncio.Protocol):
             self._writing.cancel()
         self.enter(None)
         if self._transport is not None:
+            self._port.open.discard(self._transport)
             self._http.connection_lost(exc)
 
 
@@ -225,6 +228,7 @@ class Port:
         losses: counts the connections that it does not serve.
         opening, waiting, answering: the connections by state, in the order in which they came into it.
         room: is set when there may be room for another connection.
+        open: the transports of all connections, also of those that were aborted and are not closed yet.
     """
 
     def __init__(self, what: str, most: int, limit: int, tls: ssl.SSLContext | None) -> None:
@@ -234,6 +238,7 @@ class Port:
         self.waiting: dict[_Connection, None] = {}
         self.answering: dict[_Connection, None] = {}
         self.room = asyncio.Event()
+        self.open = OpenConnections()
         self._most = most
         self._limit = limit
         self._tls = tls
@@ -416,6 +421,8 @@ async def listening(
         await runner.cleanup()
         if opening := found.abort():
             await asyncio.wait(opening)
+        found.open.abort()
+        await found.open.wait()
         handler.close()
         found.losses.close()
 

@@ -16,6 +16,7 @@ the response that readers get.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -23,6 +24,7 @@ from aiohttp.base_protocol import BaseProtocol
 
 from aioinformer.errors import TransportError
 from aioinformer.transport.coalescing import ReadCoalescer, coalescer_of
+from aioinformer.transport.ends import OpenConnections
 from aioinformer.transport.failures import transport_error
 from aioinformer.transport.slots import Slot
 
@@ -46,13 +48,15 @@ class SharedReads(asyncio.BufferedProtocol):
     Args:
         protocol: gets the bytes and all other calls of the transport.
         buffer: connections can share it, because nothing keeps a view of it after a read.
+        on_lost: is called when the connection is closed.
     """
 
-    __slots__ = ("_buffer", "_protocol")
+    __slots__ = ("_buffer", "_on_lost", "_protocol")
 
-    def __init__(self, protocol: asyncio.Protocol, buffer: memoryview) -> None:
+    def __init__(self, protocol: asyncio.Protocol, buffer: memoryview, on_lost: Callable[[], object]) -> None:
         self._protocol = protocol
         self._buffer = buffer
+        self._on_lost = on_lost
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -64,6 +68,7 @@ class SharedReads(asyncio.BufferedProtocol):
         return self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._on_lost()
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -127,10 +132,13 @@ class Connector(aiohttp.TCPConnector):
     Requests with a total timeout (writes, the renewal of a Lease) do not wait for the connections of watches. The time
     in which a connection must open, `sock_connect` of the request's `aiohttp.ClientTimeout`, includes name resolution
     and TLS, and begins when the wait for other connections has ended.
+
+    When it has closed, all its connections are closed; see `ends`.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self._connections = OpenConnections()
         self._opening = {limited: asyncio.Semaphore(AT_ONCE) for limited in (False, True)}
         self._read_buffer: memoryview | None = None
 
@@ -151,12 +159,25 @@ class Connector(aiohttp.TCPConnector):
     async def _open(self, req: aiohttp.ClientRequest, traces: Any, limits: aiohttp.ClientTimeout) -> ResponseHandler:
         async with asyncio.timeout(limits.sock_connect):
             connection = await super()._create_connection(req, traces, limits)
-        if connection.transport is not None:
+        transport = connection.transport
+        if transport is not None:
             if self._read_buffer is None:
                 self._read_buffer = memoryview(bytearray(_READ))
-            connection.transport.set_protocol(SharedReads(connection, self._read_buffer))
-            share_buffer(connection.transport, self._read_buffer)
+            self._connections.add(transport)
+            on_lost = partial(self._connections.discard, transport)
+            transport.set_protocol(SharedReads(connection, self._read_buffer, on_lost))
+            share_buffer(transport, self._read_buffer)
+            if self.closed:
+                transport.abort()  # aiohttp raises an error, and would close it
         return connection
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Abort all connections, and wait until they are closed."""
+        if not self._loop.is_closed():
+            self._connections.abort()
+        await super().close(abort_ssl=abort_ssl)
+        if not self._loop.is_closed():
+            await self._connections.wait()
 
 
 def share_buffer(transport: asyncio.BaseTransport, buffer: memoryview) -> None:

@@ -297,8 +297,6 @@ class HttpTransport:
         self._session = None
         if session is not None and session is not self._borrowed:
             await session.close()
-            # Sockets close in the next iteration of the event loop. If the loop ended before, it would warn about them.
-            await asyncio.sleep(0)
 
     async def __aenter__(self) -> Self:
         await self.prepare()

@@ -6,7 +6,7 @@ import os
 import socket
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -14,6 +14,7 @@ from aiohttp import web
 from aioinformer.concurrency import running_loop
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.responses import media_type
+from aioinformer.transport.ends import OpenConnections
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,7 +53,7 @@ class Listener:
         self.port = port
         self._handler = handler
         self._tls = tls
-        self._server: web.Server | None = None
+        self._server: _Server | None = None
         self._accepting: asyncio.Server | None = None
 
     async def open(self) -> None:
@@ -67,7 +68,7 @@ class Listener:
             return
         if self._server is None:
             # Cancel a handler whose client has disconnected: an idle watch would not notice otherwise.
-            self._server = web.Server(
+            self._server = _Server(
                 self._handler,
                 request_factory=partial(web.BaseRequest, loop=loop, client_max_size=LARGEST_BODY),
                 handler_cancellation=True,
@@ -103,24 +104,44 @@ class Listener:
 
     def abort_connections(self) -> None:
         """Cut all connections without sending what is buffered."""
-        for connection in self._connections():
-            if connection.transport is not None:
-                connection.transport.abort()
+        if self._server is not None:
+            self._server.open.abort()
 
     def close_connections(self) -> None:
         """Close all connections after sending what is buffered."""
-        for connection in self._connections():
-            if connection.transport is not None:
-                connection.transport.close()
+        if self._server is not None:
+            for transport in self._server.open:
+                transport.close()
 
     async def shutdown(self, patience: float) -> None:
         """Wait for pending responses, then cancel them and close all connections."""
         if self._server is not None:
             await self._server.shutdown(patience)
-        self.abort_connections()
+            await self._server.open.wait(_FAREWELL)
+            self._server.open.abort()
+            await self._server.open.wait()
 
-    def _connections(self) -> list[web.RequestHandler]:
-        return list(self._server.connections) if self._server is not None else []
+
+class _Server(web.Server):
+    """aiohttp's server.
+
+    Attributes:
+        open: its connections, also those that aiohttp has closed and forgotten.
+    """
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], **options: Any) -> None:
+        super().__init__(handler, **options)
+        self.open = OpenConnections()
+        self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        self._transports[handler] = transport
+        self.open.add(transport)
+        super().connection_made(handler, transport)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        self.open.discard(self._transports.pop(handler))
+        super().connection_lost(handler, exc)
 
 
 class OriginChecks:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
+from aioinformer.transport.connections import Connector
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -49,7 +51,7 @@ async def call_webhook(
         # Names and signatures are checked by the system's trust if there is no `caBundle`.
         context = ssl.create_default_context(cadata=pem)
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session,
+            aiohttp.ClientSession(connector=Connector(), timeout=aiohttp.ClientTimeout(total=seconds)) as session,
             session.post(
                 url, params={"timeout": f"{seconds}s"}, json=review, ssl=context, server_hostname=name
             ) as answer,

@@ -21,8 +21,9 @@ from aioinformer.controller import Manager
 from aioinformer.listening import Port, listening
 from aioinformer.serving import Answer, WebRequest
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
-from tests.support.loopback import free_port
+from tests.support.loopback import certified, free_port
 from tests.support.reviews import WIDGETS, Widget, review, widget
+from tests.support.silent_peers import SilentClients, left_open
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -96,6 +97,21 @@ async def test_incomplete_requests_have_a_deadline(
             writer.write(HALF)
         assert at_least <= await seconds_until_closed(reader) < 9
     assert "the server: connections of clients were closed or not accepted: a " in caplog.text
+
+
+@pytest.mark.parametrize("headers", ["", "Connection: close\r\n"])
+def test_nothing_is_open_after_the_end_of_a_port(headers: str) -> None:
+    authority, trusting = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(trusting)
+
+    async def main() -> None:
+        async with listening(
+            respond, 1000, "127.0.0.1", 0, what="the server", remedy="", most=4, tls=certified(authority)
+        ) as port:
+            await clients.request(port.number, trusting, headers)
+
+    with SilentClients() as clients:
+        assert left_open(main) == []
 
 
 async def test_bodies_that_are_not_complete_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from aioinformer.transport import TLS, HttpRequest, SendCheck
 from aioinformer.transport.connections import AT_ONCE, share_buffer
 from tests.support.loopback import Server, body, certified, fetch, forward, listening, ok
 from tests.support.silent_link import SilentLink
+from tests.support.silent_peers import left_open, silent_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -240,6 +241,18 @@ async def test_body_that_an_abrupt_end_of_tls_limits_is_complete() -> None:
         received += [chunk async for chunk in chunks]
     expected = [bytes([at // 16_000]) * min(16_000, part - at) for part in parts for at in range(0, part, 16_000)]
     assert b"".join(received) == b"".join(expected)
+
+
+def test_nothing_is_open_after_the_end_of_a_transport() -> None:
+    authority, trusting = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(trusting)
+
+    async def main() -> None:
+        async with HttpTransport(url, ssl=trusting) as transport:
+            assert await fetch(transport) == b"ok"
+
+    with silent_server(authority) as url:
+        assert left_open(main) == []
 
 
 # The check of a request is called right before its last bytes leave.
