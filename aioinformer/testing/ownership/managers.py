@@ -427,12 +427,24 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
         sent = None if by.subresource else read_owners(obj["metadata"])
         owners = sent or (read_owners(old["metadata"]) if old is not None else None)
     type_ = kind_type(served) or NO_TYPE
+    if served.custom and _is_untyped(obj, type_):
+        obj["metadata"].pop("managedFields", None)
+        return
     if old is None:
         owners = owners or {}
         # A new built-in object starts as the zero value of a Go type, which has some fields.
         old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
     ignored = ignored_fields(served, by)
     write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored, forms_of(served)))
+
+
+def _is_untyped(value: Any, type_: FieldType) -> bool:
+    """Return whether there is a list in place of a text, so that kube-apiserver records no owners."""
+    if isinstance(value, list):
+        return type_.node.get("type") == "string" or any(_is_untyped(each, type_.element) for each in value)
+    if isinstance(value, dict):
+        return any(_is_untyped(each, type_.field(name)) for name, each in value.items())
+    return False
 
 
 class _Versions:

@@ -226,9 +226,14 @@ def _drop(value: Any, type_: FieldType, path: str, structural: bool, unknown: li
     node = type_.node
     if isinstance(value, list):
         if "items" in node:
-            for index, item in enumerate(value):
-                if isinstance(item, _NESTED):
-                    _drop(item, type_.element, f"{path}[{index}]", structural, unknown)
+            element = type_.element
+        elif structural and not node.get(_PRESERVE):
+            element = FieldType(type_.schemas, {})  # such as of a list in place of a text
+        else:
+            return
+        for index, item in enumerate(value):
+            if isinstance(item, _NESTED):
+                _drop(item, element, f"{path}[{index}]", structural, unknown)
         return
     properties = node.get("properties") or {}
     others = node.get("additionalProperties")

@@ -25,6 +25,13 @@ _PATTERNS = {
     "mac": f"{_HEX}{{2}}(?:(?::{_HEX}{{2}}){{5}}|(?:-{_HEX}{{2}}){{5}})",
     "uuid": f"{_HEX}{{8}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{12}}",
 }
+#: Formats whose texts are not checked here.
+_UNCHECKED = frozenset(
+    (
+        *("bsonobjectid", "creditcard", "hexcolor", "isbn", "isbn10", "isbn13"),
+        *("password", "rgbcolor", "ssn", "uuid3", "uuid4", "uuid5"),
+    )
+)
 _LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _HOSTNAME = re.compile(rf"(?=.{{1,255}}$){_LABEL}(?:\.{_LABEL})*")
 _LOCAL_PART = re.compile(r"""[^\s@()<>\[\]:;\\,"]+|"[^"]+\"""")
@@ -33,8 +40,18 @@ _URI = re.compile(r"(?:/|[A-Za-z][A-Za-z0-9+.-]*:)\S*")
 
 def is_of_format(text: str, format_: str) -> bool:
     """Return whether the text has the format. Unknown formats accept all texts."""
-    check = _CHECKS.get(format_)
+    check = _CHECKS.get(_normalized(format_))
     return check is None or check(text)
+
+
+def is_text_format(format_: str) -> bool:
+    """Return whether kube-apiserver knows a format of texts. It drops others from a schema."""
+    name = _normalized(format_)
+    return name in _CHECKS or name in _UNCHECKED
+
+
+def _normalized(format_: str) -> str:
+    return format_.replace("-", "")
 
 
 def _is_address(text: str, mark: str) -> bool:
@@ -117,14 +134,13 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
     **{name: _matches(pattern) for name, pattern in _PATTERNS.items()},
     "cidr": _is_network,
     "date": _is_date,
-    "date-time": _is_date_time,
     "datetime": _is_date_time,
     "duration": _is_duration,
     "email": _is_email,
     "hostname": _is_hostname,
     "ipv4": lambda text: _is_address(text, "."),
     "ipv6": lambda text: _is_address(text, ":"),
-    "k8s-long-name": lambda text: not subdomain_faults(text),
-    "k8s-short-name": lambda text: not label_faults(text),
+    "k8slongname": lambda text: not subdomain_faults(text),
+    "k8sshortname": lambda text: not label_faults(text),
     "uri": _is_uri,
 }

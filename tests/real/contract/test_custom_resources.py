@@ -112,6 +112,26 @@ async def test_value_matches_the_pattern(api: Conversation, value: str) -> None:
     await api("POST", path(api), widget(api, spec={"colour": value}))
 
 
+FORMATS: dict[str, dict[str, Any]] = {
+    "date-time": {"type": "string", "format": "date-time", "maxLength": 1},
+    "uuid": {"type": "string", "format": "u-u-i-d", "pattern": "^a"},
+    "password": {"type": "string", "format": "password"},
+    "unknown": {"type": "string", "format": "colour"},
+    "none": {"type": "string"},
+    "number": {"type": "integer", "format": "int32"},
+    "one of": {"type": "string", "format": "byte", "enum": ["YQ=="]},
+    "boolean": {"type": "boolean", "format": "uuid"},
+}
+
+
+@pytest.mark.parametrize("value", [[], ["x", 1], [{"a": "b"}, ["c"]], "x"], ids=["empty", "flat", "nested", "text"])
+@pytest.mark.parametrize("name", FORMATS)
+async def test_list_in_place_of_a_text(api: Conversation, name: str, value: Any) -> None:
+    """The server compares no list with the type of a text that has a format."""
+    await define(api, version(schema=with_spec(value=FORMATS[name])))
+    await api("POST", path(api), widget(api, spec={"value": value}))
+
+
 APPROVALS: dict[str, dict[str, str] | None] = {
     "none": None,
     "empty": {"api-approved.kubernetes.io": ""},
