@@ -57,8 +57,8 @@ class SharedInformerFactory(Accessors):
         transform: for all informers: called with each object before it is cached and delivered; its result is cached.
         options: how the informers run: paging, timeouts, backoff, their queue, readiness, the grace of handlers.
 
-        name: of the informers, for metrics; `shutdown` releases it. By default, and if a string is in use, the first
-            free name of `default`, `default-2` and so on.
+        name: of the informers, for metrics; `shutdown` releases it. If a string is in use, `name-2`, `name-3` and so on
+            follow it. With `metrics`, `default` by default.
         metrics: collects the informers' metrics; without it, they are not counted.
 
         on_crash: what follows an informer that crashes, which is logged in any case. "raise": all informers stop, and

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from aioinformer import RunOptions, SharedIndexInformer, SharedInformerFactory
-from aioinformer.errors import InformerStopped, OptionError
+from aioinformer.errors import InformerStopped, OptionError, UsageError
 from aioinformer.factory.pool import InformerPool
 from aioinformer.prometheus import PrometheusMetrics
 from tests.support.cluster import Cluster, built_in
@@ -389,3 +391,120 @@ async def test_informer_that_is_released_before_its_start_fails_its_waits() -> N
     with pytest.raises(InformerStopped, match="stopped before it was started"):
         await asyncio.wait_for(wait, 60)
     await pool.stop()
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "resource", "options", "paths"),
+    [
+        ([], PODS, {}, ["/api/v1/pods"]),
+        ([], PODS, {"namespace": "shop"}, ["/api/v1/namespaces/shop/pods"]),
+        (["shop"], PODS, {}, ["/api/v1/namespaces/shop/pods"]),
+        (["shop", "shop"], PODS, {}, ["/api/v1/namespaces/shop/pods"]),
+        (["shop", "pay"], PODS, {}, ["/api/v1/namespaces/pay/pods", "/api/v1/namespaces/shop/pods"]),
+        (["shop", "pay"], PODS, {"namespace": "pay"}, ["/api/v1/namespaces/pay/pods"]),
+        (["shop", "pay"], NODES, {}, ["/api/v1/nodes"]),
+    ],
+)
+async def test_informers_of_a_pool_watch_its_namespaces(
+    namespaces: list[str], resource: Any, options: dict[str, Any], paths: list[str]
+) -> None:
+    cluster = Cluster()
+    pool = InformerPool(cluster, namespaces)
+    informer = pool.acquire(resource, {**options, "label_selector": "app=web"})
+    assert pool.acquire(resource, {**options, "label_selector": "app=web"}) is informer
+    assert pool.acquire(resource, options) is not informer
+    pool.start()
+    await informer.wait_for_sync()
+    await settled()
+    assert cluster.paths() == paths
+    assert {(path, "app=web", "") for path in paths} < cluster.selections()
+    await pool.stop()
+    with pytest.raises(InformerStopped, match="the pool has stopped"):
+        pool.acquire(resource, {"label_selector": "app=other"})
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "message"),
+    [
+        ("shop", r"not a string: \['shop'\]"),
+        (["shop", "b/c"], "'b/c' cannot be a namespace"),
+        (["shop", ""], "for all of them, pass none"),
+    ],
+)
+def test_pool_refuses_invalid_namespaces(namespaces: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        InformerPool(Cluster(), namespaces)
+
+
+async def test_informer_of_a_pool_ends_with_its_last_use() -> None:
+    pods = Collection("a")
+    pool = InformerPool(Cluster(pods))
+    informer = pool.acquire(PODS, {})
+    pool.acquire(PODS, {})
+    pool.start()
+    await informer.wait_for_sync()
+    await settled()
+    await pool.release(informer)
+    assert (informer.is_ready(), pods.open_watches) == (True, 1)
+    await pool.release(informer)
+    assert (informer.is_ready(), pods.open_watches) == (False, 0)
+    freed = ref(informer)
+    del informer
+    await settled()
+    gc.collect()
+    assert freed() is None
+    await pool.stop()
+
+
+async def test_crash_of_a_pooled_informer_leaves_the_others(errors: Callable[[], list[str]]) -> None:
+    pods = Collection("a")
+    pool = InformerPool(Cluster(pods, Collection("n", resource=NODES)))
+    informer, other = pool.acquire(PODS, {}), pool.acquire(NODES, {})
+    pool.start()
+    for each in (informer, other):
+        await each.wait_for_sync()
+    await settled()
+    crash(informer, pods)
+    await settled()
+    assert (other.is_ready(), list(pool.snapshot()["informers"])) == (True, ["v1/nodes"])
+    assert "the controllers that use it are restarted" in errors()[-1]
+    again = pool.acquire(PODS, {})
+    assert again is not informer
+    pool.start()
+    await again.wait_for_sync()
+    await pool.stop()
+
+
+async def test_listers_are_readable_from_the_start_that_includes_them() -> None:
+    factory = SharedInformerFactory(Cluster())
+    assert not factory.is_ready()
+    for lister in (factory.core.v1.pods.lister, factory.core.v1.nodes.lister):
+        with pytest.raises(UsageError, match="was never started: create it before `async with factory`"):
+            lister().list()
+        factory.start()
+        assert lister().list() == []
+    await factory.shutdown()
+    assert not factory.is_ready()
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_entry_starts_informers_that_were_added_since(started: bool) -> None:
+    factory = SharedInformerFactory(Cluster(Collection("a")))
+    if started:
+        factory.start()
+        await settled()
+    informer = factory.core.v1.pods.informer()
+    async with factory:
+        await informer.wait_for_sync()
+        assert factory.is_ready()
+
+
+async def test_name_of_a_factory_is_free_after_its_shutdown() -> None:
+    names = []
+    for _ in range(2):
+        factory = SharedInformerFactory(Cluster(), name="shop-of-this-test")
+        other = SharedInformerFactory(Cluster(), name="shop-of-this-test")
+        names += [factory.snapshot()["name"], other.snapshot()["name"]]
+        for each in (factory, other):
+            await each.shutdown()
+    assert names == ["shop-of-this-test", "shop-of-this-test-2"] * 2
