@@ -92,7 +92,6 @@ class Hub:
         log: the changes.
         epoch: identifies the log: positions of another one mean nothing here.
         readers: the number of readers.
-        failures: how often the view raised.
         behind: whether the log lacks what changed while there was no reader. A reader that begins waits for that.
     """
 
@@ -108,7 +107,6 @@ class Hub:
         self.log = ChangeLog(LIMIT)
         self.epoch = urandom(8)
         self.readers = 0
-        self.failures = 0
         self._source = source
         self._store = store
         self._name = f"view {maker.name}"
@@ -252,7 +250,6 @@ class Hub:
                 self.log.put(key, record.namespace, bytes(record.labels), value)
                 return
         except USER_ERRORS as error:
-            self.failures += 1
             subject = f"{self._source.name}: {self._name}"
             message = "%s raised for %s; readers see no such object until it changes"
             self._errors.report(subject, error, message, subject, key, key=key)

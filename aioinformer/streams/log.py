@@ -204,7 +204,6 @@ class ChangeLog:
             return False
         self._move(entry)
         entry.value = None
-        entry.changed = self.sequence
         self._relabel(entry, None)
         return True
 

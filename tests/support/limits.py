@@ -78,14 +78,19 @@ def ignore_late_loops(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("aioinformer.controller.debug.problems._LATE", 1000)
 
 
-def limit_hubs(patch: pytest.MonkeyPatch, *, batch: int | None = None, limit: int | None = None) -> None:
+def limit_hubs(
+    patch: pytest.MonkeyPatch, *, batch: int | None = None, limit: int | None = None, one_by_one: bool = False
+) -> None:
     """Limit the streams of changes.
 
     Args:
         patch: undoes it.
         batch: how many changes a reader takes at once; None for the usual number.
         limit: how many bytes a reader may be behind; None for the usual number.
+        one_by_one: whether each view is made in a step of its own of the event loop.
     """
+    if one_by_one:
+        patch.setattr("aioinformer.streams.hub._SLICE", -1.0)
     if batch is not None:
         patch.setattr("aioinformer.streams.hub._BATCH", batch)
     if limit is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -283,3 +284,94 @@ def test_lost_namespace_is_deleted_as_of_the_position() -> None:
     left = list(log.leaving(position, EVERYTHING, selection(frozenset({"a"}), "")))
     assert [each.key for each in left] == ["b/y"]
     assert names(log, position, selection(frozenset({"a"}), "")) == []
+
+
+def test_deletion_of_a_deleted_object_is_no_change() -> None:
+    log = ChangeLog(1 << 20)
+    log.put("a/x", "a", b"{}", 1)
+    start = Position.end(log.sequence)
+    assert log.delete("a/x")
+    kept = log.kept
+    read = Position.end(log.sequence)
+    assert not log.delete("a/x")
+    assert not log.delete("a/never")
+    assert (log.kept, names(log, start), names(log, read)) == (kept, ["-a/x"], [])
+
+
+def test_object_that_comes_back_equal_is_a_change() -> None:
+    log = ChangeLog(1 << 20)
+    log.put("a/x", "a", b"{}", 1)
+    start = Position.end(log.sequence)
+    log.delete("a/x")
+    read = Position.end(log.sequence)
+    log.put("a/x", "a", b"{}", 1)
+    assert names(log, read) == names(log, start) == ["+a/x"]
+
+
+def test_forgotten_deletion_leaves_a_later_one_of_the_object() -> None:
+    log = ChangeLog(1200)
+    for _ in range(2):
+        log.put("a/x", "a", b"{}", 1)
+        log.delete("a/x")
+    between = Position.end(log.sequence - 1)
+    assert names(log, between) == ["-a/x"]
+    log.put("a/y", "a", b"{}", 1)
+    log.delete("a/y")
+    assert log.has(between)
+    assert names(log, between) == ["-a/x"]
+
+
+def test_large_views_and_labels_count_in_bytes() -> None:
+    log = ChangeLog(1 << 20)
+    for number in range(4):
+        log.put(f"a/{number}", "a", b"{}", b"x" * 40_000)
+    changes, position, complete = log.read(Position.begin(log.sequence), EVERYTHING, 100)
+    assert (len(changes), complete) == (2, False)
+    assert len(log.read(position, EVERYTHING, 100).changes) == 2
+    log.put("a/x", "a", b'{"app":"%b"}' % (b"x" * 60_000), 1)
+    log.delete("a/x")
+    assert log.kept > 60_000
+
+
+@pytest.mark.parametrize("case", ["one object changes", "its labels change", "objects come and go"])
+def test_memory_is_bounded(case: str) -> None:
+    log = ChangeLog(4000)
+
+    def change(number: int) -> None:
+        if case == "objects come and go":
+            log.put(f"a/{number}", "a", b"{}", 1)
+            log.delete(f"a/{number}")
+        else:
+            labels = b'{"n":"%d"}' % number if case == "its labels change" else b"{}"
+            log.put("a/x", "a", labels, number)
+
+    for number in range(1000):
+        change(number)
+    tracemalloc.start()
+    try:
+        for number in range(1000, 6000):
+            change(number)
+        grown = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert grown < 30_000
+
+
+@pytest.mark.parametrize(
+    ("labels", "selected_by"),
+    [
+        (b"null", ["!app"]),
+        (b"{}", ["!app"]),
+        (b'{"app":null}', ["app=", "app"]),
+        (b'{"app":""}', ["app=", "app"]),
+        (b'{"app":"web"}', ["app=web", "app"]),
+        (b"[1]", ["!app"]),
+        (b"\xff", ["!app"]),
+    ],
+)
+def test_labels_of_any_form_are_compared(labels: bytes, selected_by: list[str]) -> None:
+    texts = ["app=", "app=web", "app", "!app"]
+    found = [text for text in texts if selection(None, text).selects("a", labels)]
+    assert found == [text for text in texts if text in selected_by]
+    assert EVERYTHING.selects("a", labels)
+    assert not selection(frozenset({"b"}), "").selects("a", labels)

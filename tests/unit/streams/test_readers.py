@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import SharedIndexInformer
-from aioinformer.streams import hub
 from tests.support.collection import Collection
+from tests.support.limits import limit_hubs
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
@@ -69,16 +69,12 @@ class View:
         return str(pod.metadata.resource_version)
 
 
-def make_views_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "_SLICE", -1.0)
-
-
 @pytest.mark.parametrize("stopped_at", range(1, 8))
 @pytest.mark.parametrize("batch", [2, 256])
 async def test_reader_goes_on_at_each_change_where_it_stopped(
     monkeypatch: pytest.MonkeyPatch, batch: int, stopped_at: int
 ) -> None:
-    monkeypatch.setattr(hub, "_BATCH", batch)
+    limit_hubs(monkeypatch, batch=batch)
     pods = Collection(*NAMES)
     copy = Copy()
     async with SharedIndexInformer(pods) as informer:
@@ -104,7 +100,7 @@ async def test_reader_that_comes_between_slices_is_synced_after_the_last(monkeyp
     pods = Collection("first")
     async with SharedIndexInformer(pods) as informer, informer.changes(view=view) as other:
         await Copy().read(other)
-        make_views_one_by_one(monkeypatch)
+        limit_hubs(monkeypatch, one_by_one=True)
         waiting = asyncio.create_task(anext(other), name="reader")
         with pods.at_once():
             for number in range(50):
@@ -135,7 +131,7 @@ async def test_readers_that_wait_end_with_the_informer(monkeypatch: pytest.Monke
         reading = [asyncio.create_task(read(), name="reader") for _ in range(3)]
         await settled()
         if state == "between slices":
-            make_views_one_by_one(monkeypatch)
+            limit_hubs(monkeypatch, one_by_one=True)
             with pods.at_once():
                 for number in range(200):
                     pods.put(f"p{number}")
@@ -178,7 +174,7 @@ async def test_change_between_slices_reaches_a_reader_that_waits(monkeypatch: py
     pods = Collection(*(f"p{number}" for number in range(50)))
     async with SharedIndexInformer(pods) as informer, informer.changes(view=view) as changes:
         await Copy().read(changes)
-        make_views_one_by_one(monkeypatch)
+        limit_hubs(monkeypatch, one_by_one=True)
         waiting = asyncio.create_task(anext(changes), name="reader")
         with pods.at_once():
             for number in range(50):
