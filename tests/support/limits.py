@@ -89,12 +89,10 @@ def limit_hubs(
         limit: how many bytes a reader may be behind; None for the usual number.
         one_by_one: whether each view is made in a step of its own of the event loop.
     """
-    if one_by_one:
-        patch.setattr("aioinformer.streams.hub._SLICE", -1.0)
-    if batch is not None:
-        patch.setattr("aioinformer.streams.hub._BATCH", batch)
-    if limit is not None:
-        patch.setattr("aioinformer.streams.hub.LIMIT", limit)
+    limits = {"_BATCH": batch, "LIMIT": limit, "_SLICE": -1.0 if one_by_one else None}
+    for name, value in limits.items():
+        if value is not None:
+            patch.setattr(f"aioinformer.streams.hub.{name}", value)
 
 
 def cut_readers_after(patch: pytest.MonkeyPatch, seconds: float) -> None:
