@@ -11,6 +11,7 @@ import gc
 import inspect
 import shutil
 import signal
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +44,10 @@ settings.load_profile("any machine")
 #: Seconds after its timeout that a test has to end.
 _PATIENCE = 45.0
 
+#: The number of tests after which what is alive is exempted again.
+_EXEMPTING = 20
+_ended = count(1)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     selection.add_options(parser)
@@ -70,9 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is loaded by now from garbage collection: some tests collect, and each would walk all of it."""
-    gc.collect()
-    gc.freeze()
+    _exempt_what_is_alive()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -86,12 +89,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        if next(_ended) % _EXEMPTING == 0:
+            _exempt_what_is_alive()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Watch the end of a test, too: when one fails, pytest cancels what was begun."""
     _end_if_late(item)
+
+
+def _exempt_what_is_alive() -> None:
+    """Exempt what tests have loaded from garbage collection: many tests collect, and each would walk all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 def _end_if_late(item: pytest.Item) -> None:

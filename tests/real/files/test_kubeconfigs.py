@@ -34,8 +34,13 @@ _ASKED = re.compile(r'User \\*"(.+?)\\*" cannot list resource \\*"secrets.*in th
 
 @dataclass(frozen=True)
 class Side:
-    """A server with a user who may do nothing."""
+    """A server with a user who may do nothing.
 
+    Attributes:
+        real: whether it is a real API server, which kubectl is asked with.
+    """
+
+    real: bool
     server: str
     user: str
     token: str
@@ -85,11 +90,12 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
     if request.param == "real":
         cluster = request.getfixturevalue("cluster")
         authority = (cluster.directory / "pki" / "ca.crt").read_bytes()
-        yield Side(cluster.address("server"), "restricted", cluster.address("restrictedToken"), authority, foreign)
+        address, token = cluster.address("server"), cluster.address("restrictedToken")
+        yield Side(True, address, "restricted", token, authority, foreign)
         return
     async with ApiServer(tls=True, tokens={"t0ken": "restricted"}, authorization_mode="RBAC") as server:
         assert server.certificate_authority is not None
-        yield Side(server.url, "restricted", "t0ken", server.certificate_authority, foreign)
+        yield Side(False, server.url, "restricted", "t0ken", server.certificate_authority, foreign)
 
 
 async def kubectl_outcome(side: Side, path: Path) -> str:
@@ -128,7 +134,7 @@ async def our_outcome(side: Side, path: Path) -> str:
 async def test_odd_kubeconfigs_are_read_as_kubectl_reads_them(side: Side, tmp_path: Path) -> None:
     known: dict[str, Any] = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     assert len(ODD) >= 60
-    if KUBECTL is not None:
+    if KUBECTL is not None and (side.real or RECORDS):
         asked = {name: await kubectl_outcome(side, side.write(text, tmp_path)) for name, text in ODD.items()}
         if RECORDS:
             RECORDED.write_text(json.dumps(asked, indent=1) + "\n")
