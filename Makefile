@@ -54,7 +54,8 @@ test-server: $(VENV)/.package $(VENV)/.dev ## Run the tests of the server for te
 # Not in these runs: what needs a real API server, what is about the server for tests, and what depends on the checkout or
 # on other programs only.
 OTHER_VERSIONS := --values=1 $(addprefix --ignore=tests/,real project unit/testing \
-	$(addprefix system/,budget examples faults oracle simulation soak cli/test_alerts.py))
+	$(addprefix system/,budget examples faults oracle simulation soak cli/test_alerts.py \
+	controller/test_debug_page_in_a_browser.py ring/test_two_versions.py))
 
 test-newest: $(VENV)/.run ## Run a part of the tests with the newest Python of this machine, in .venv-newest
 	@python=$${NEWEST:-$$($(BIN)/python scripts/newest_python.py)}; test -n "$$python" || exit 0; \
