@@ -38,7 +38,7 @@ help: ## Show this help
 demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of it (DURATION=8)
 	@$(BIN)/aioinformer demo $(if $(DURATION),--duration $(DURATION))
 
-# One worker a core; a worker that has finished takes tests from the others.
+# tests/conftest.py has the number of workers; one that has finished takes tests from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 # What these tests cover depends on little but aioinformer/testing and aioinformer/cel.

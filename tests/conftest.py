@@ -9,6 +9,7 @@ import asyncio
 import faulthandler
 import gc
 import inspect
+import os
 import shutil
 import signal
 from itertools import count
@@ -59,6 +60,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell that starts this run in the background lets it ignore SIGINT; programs under test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Start two workers more than there are cores: many tests wait for programs and for time."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

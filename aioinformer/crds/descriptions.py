@@ -6,10 +6,14 @@ import ast
 import inspect
 import re
 import textwrap
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.cache.objects.models.model import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SECTION: Final = re.compile(r"^([A-Z][A-Za-z ]*):\s*$")
 _OF_FIELDS: Final = ("Attributes", "Args", "Arguments", "Parameters")
@@ -29,7 +33,7 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in () if issubclass(cls, Model) else reversed(cls.__mro__):
         if base.__module__ not in ("builtins", "msgspec", "msgspec._core", "typing"):
-            found |= _split(base)[1] | _strings_after_fields(base)
+            found |= {**_split(base)[1], **_strings_after_fields(base)}
     return found
 
 
@@ -55,7 +59,8 @@ def _split(cls: type[Any]) -> tuple[str, dict[str, str]]:
     return "\n".join(text).strip(), {name: " ".join(lines).strip() for name, lines in fields.items()}
 
 
-def _strings_after_fields(cls: type[Any]) -> dict[str, str]:
+@lru_cache(maxsize=1024)  # Python reads the module of a class again for each class, and a schema is made several times
+def _strings_after_fields(cls: type[Any]) -> Mapping[str, str]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):

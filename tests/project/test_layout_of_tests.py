@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -91,6 +92,11 @@ class Import(NamedTuple):
     bound: str
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports_of(tree: ast.AST) -> Iterator[Import]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -143,7 +149,7 @@ def test_private_uses_do_not_grow() -> None:
     for top in ("tests", "benchmarks", "examples"):
         for path in (PROJECT / top).rglob("*.py"):
             folder = "/".join(path.relative_to(PROJECT).parts[:-1][:3])
-            tree = ast.parse(path.read_text())
+            tree = tree_of(path)
             importing[folder] += any(map(is_below_a_room, imports_of(tree)))
             replacing[folder] += replaced_in(tree)
     grown = {}
@@ -159,7 +165,7 @@ def test_helpers_are_in_the_folder_or_in_support() -> None:
     wrong = []
     for path in (PROJECT / "tests").rglob("*.py"):
         own = path.relative_to(PROJECT).parts[:-1]
-        for imported in imports_of(ast.parse(path.read_text())):
+        for imported in imports_of(tree_of(path)):
             if imported.module.partition(".")[0] != "tests":
                 continue
             whole = f"{imported.module}.{imported.name}"

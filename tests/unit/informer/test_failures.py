@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 from contextlib import contextmanager, suppress
-from functools import reduce
+from functools import cache, reduce
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from itertools import count
 from pathlib import Path
@@ -154,12 +154,18 @@ WHOLE = {"cache", "handlers"}
 def is_of_informer(frame: FrameType | None) -> bool:
     """Return whether the informer makes this call in its own tasks and callbacks, and no test does."""
     while frame is not None and frame.f_globals["__name__"] != "asyncio.events":
-        if Path(frame.f_code.co_filename).is_relative_to(TESTS):
+        if is_of_tests(frame.f_code.co_filename):
             return False
         frame = frame.f_back
     return True
 
 
+@cache
+def is_of_tests(file: str) -> bool:
+    return Path(file).is_relative_to(TESTS)
+
+
+@cache
 def room_of(file: str) -> str:
     """Return the room of a file; "" outside all rooms."""
     path = Path(file)

@@ -355,4 +355,4 @@ class ScheduleMachine(RuleBasedStateMachine):
 
 @pytest.mark.behaviour("C-01", "C-02", "C-04", "C-08", "C-09", "C-10", "C-11", "C-12", "C-13", "C-14", "C-18")
 def test_schedule_does_what_its_model_does() -> None:
-    run_state_machine_as_test(ScheduleMachine, settings=settings(max_examples=300, stateful_step_count=50))
+    run_state_machine_as_test(ScheduleMachine, settings=settings(max_examples=150, stateful_step_count=50))
