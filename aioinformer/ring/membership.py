@@ -340,7 +340,9 @@ class Membership:
     def _patience(self) -> float:
         """Return for how many seconds an answer is awaited on which the right to work depends."""
         left = self.remaining
-        return patience(self._options, left, self._latency) if left > 0 else self._options.request_timeout
+        if left <= _SOON:  # no time is left for another try before the deadline
+            return self._options.request_timeout
+        return patience(self._options, left, self._latency)
 
     def _spare(self, read: float) -> float:
         """Return for how many seconds another answer may be awaited after the ring was read at this time.
