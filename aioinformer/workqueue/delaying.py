@@ -124,7 +124,6 @@ class DelayingQueue(WorkQueue[T]):
         self._ready_at.clear()
         self._heap.clear()
         self._timer.set(None)
-        self._check_drained()
 
     def _count_delayed(self) -> int:
         return len(self._ready_at)

@@ -7,7 +7,6 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.client.targets import target_of
 from aioinformer.errors import TransportError
 from aioinformer.ring import ControllerRing, Membership
 from tests.support.written_collection import Server, response_of
@@ -28,10 +27,9 @@ class RingServer(Server):
         self.fault = self._conflict
 
     def _conflict(self, request: HttpRequest) -> str:
-        target = target_of(request)
-        assert target is not None
-        known = self.objects[target.plural].get(target.key)
-        if known is None or request.method == "POST":
+        plural, _, name = request.path.partition("/namespaces/default/")[2].partition("/")
+        known = self.objects[plural].get(f"default/{name}")
+        if known is None:
             return ""
         body = json.loads(request.body or b"{}")
         wanted = body.get("preconditions") or {} if request.method == "DELETE" else body["metadata"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
@@ -204,6 +205,50 @@ async def test_former_delay_of_an_item_does_not_shorten_a_later_one(queue: Delay
     asyncio.get_running_loop().call_later(5, queue.add_after, "a", 100.0)
     asyncio.get_running_loop().call_later(200, queue.shut_down)
     assert await work(queue) == [("a", 1.0), ("other", 10.0), ("a", 105.0)]
+
+
+@pytest.mark.conformance("WQ-10")
+@pytest.mark.parametrize("seed", range(5))
+async def test_each_item_comes_at_its_earliest_time(queue: DelayingQueue[str], seed: int) -> None:
+    """So many delays are replaced by earlier ones that the queue tidies up several times."""
+    random = Random(seed)
+    earliest: dict[str, float] = {}
+    for _ in range(300):
+        item = random.choice("abcdefgh")
+        delay = float(random.randint(1, 1000))
+        queue.add_after(item, delay)
+        earliest[item] = min(delay, earliest.get(item, delay))
+    assert queue.statistics().delayed == len(earliest)
+    assert queue.statistics().retries == 300
+    came = await times(queue, len(earliest))
+    assert dict(came) == earliest
+    assert queue.statistics().delayed == 0
+
+
+@pytest.mark.parametrize("delay", [0.0, -1.0])
+async def test_item_without_a_delay_is_added_at_once(queue: DelayingQueue[str], delay: float) -> None:
+    queue.add_after("a", delay)
+    statistics = queue.statistics()
+    assert (len(queue), statistics.delayed, statistics.retries, statistics.adds) == (1, 0, 1, 1)
+
+
+async def test_queue_that_is_shut_down_delays_nothing(queue: DelayingQueue[str]) -> None:
+    queue.shut_down()
+    queue.add_after("a", 1.0)
+    queue.add_after("b", 0.0)
+    assert (len(queue), queue.statistics().delayed, queue.statistics().retries) == (0, 0, 0)
+
+
+async def test_second_drain_can_drop_what_the_first_waits_for(queue: DelayingQueue[str]) -> None:
+    queue.add_after("a", 100.0)
+    async with asyncio.TaskGroup() as tasks:
+        worker = tasks.create_task(work(queue))
+        first = tasks.create_task(queue.shut_down_with_drain("wait"))
+        await settled()
+        assert await queue.shut_down_with_drain("drop")
+        await settled()
+        assert first.result()
+        assert worker.result() == []
 
 
 async def test_nan_delay_is_refused(queue: DelayingQueue[str]) -> None:

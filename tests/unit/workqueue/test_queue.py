@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from itertools import count
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pytest
 from hypothesis import settings
@@ -20,9 +22,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from prometheus_client import CollectorRegistry
 
 from aioinformer import RateLimitingQueue
 from aioinformer.errors import UsageError
+from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.workqueue import DelayingQueue, PriorityOrder, QueueShutDown, WorkQueue
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
@@ -142,7 +146,83 @@ async def test_item_whose_priority_raises_does_not_keep_delayed_items() -> None:
     assert [type(error) for error in raised] == [KeyError]
 
 
+@pytest.mark.conformance("WQ-08")
+@pytest.mark.parametrize("seed", range(5))
+async def test_order_is_that_of_the_highest_priorities(seed: int) -> None:
+    """So many items move that the order tidies up several times."""
+    random = Random(seed)
+    now: dict[str, int] = {}
+    queue: WorkQueue[str] = WorkQueue(order=PriorityOrder(lambda item: now[item]))
+    known: dict[str, tuple[int, int]] = {}
+    for number in range(300):
+        item = random.choice("abcdefgh")
+        now[item] = number // 3 + random.randint(0, 50)
+        queue.add(item)
+        if item not in known or now[item] > -known[item][0]:
+            known[item] = (-now[item], number)
+    assert await take(queue, len(known)) == sorted(known, key=lambda each: known[each])
+    assert len(queue) == 0
+
+
+class Key:
+    """An item that can be weakly referenced."""
+
+
+async def test_order_keeps_no_items_that_are_done() -> None:
+    priority = count()
+    queue: WorkQueue[Any] = WorkQueue(order=PriorityOrder(lambda item: next(priority)))
+    keys: WeakSet[Any] = WeakSet()
+    queue.add("last")
+    for _ in range(200):
+        keys.add(key := Key())
+        queue.add(key)
+        queue.add(key)
+        queue.done(await queue.get())
+        del key
+    assert len(keys) < 50
+
+
 # Statistics.
+
+
+@pytest.mark.conformance("WQ-07")
+async def test_statistics_have_counts_and_times() -> None:
+    queue: RateLimitingQueue[str] = RateLimitingQueue(name="pods")
+    for item in "aab":
+        queue.add(item)
+    await asyncio.sleep(2)
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.add("a")
+    await asyncio.sleep(3)
+    assert await queue.get() == "b"
+    await asyncio.sleep(4)
+    found = queue.statistics()
+    assert (found.name, found.depth, found.processing, found.adds, found.retries) == ("pods", 0, 2, 3, 0)
+    assert (found.waited.count, found.waited.total) == pytest.approx((2, 2 + 5))
+    assert (found.unfinished_work, found.longest_running) == pytest.approx((7 + 4, 7))
+    queue.done("a")
+    found = queue.statistics()
+    assert (found.depth, found.processing, found.shutting_down) == (1, 1, False)
+    assert (found.worked.count, found.worked.total) == pytest.approx((1, 7))
+    assert repr(queue) == "<work queue 'pods': 1 queued, 1 processing>"
+    queue.shut_down()
+    assert queue.statistics().shutting_down
+    assert repr(queue) == "<work queue 'pods': 1 queued, 1 processing, shutting down>"
+    assert await queue.get() == "a"
+    assert queue.statistics().waited.total == pytest.approx(2 + 5 + 7), "since the first add"
+
+
+async def test_queue_of_a_name_is_registered_once() -> None:
+    registry = CollectorRegistry()
+    metrics = PrometheusMetrics(registry)
+    queue: WorkQueue[str] = WorkQueue("pods", metrics=metrics)
+    queue.add("a")
+    assert registry.get_sample_value("workqueue_depth", {"name": "pods"}) == 1
+    with pytest.raises(UsageError, match="pods"):
+        WorkQueue("pods", metrics=metrics)
+    for _ in range(2):
+        WorkQueue(metrics=metrics)
 
 
 @pytest.mark.conformance("WQ-07")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -16,11 +18,13 @@ from aioinformer.workqueue import (
     Again,
     Cause,
     Finished,
+    Outcome,
     Park,
     QueueShutDown,
     RequestQueue,
     Run,
     Unfinished,
+    WorkQueue,
 )
 from tests.support.virtual_time import settled
 
@@ -297,3 +301,189 @@ async def test_end_of_a_run_wakes_a_worker_for_its_group(tasks: asyncio.TaskGrou
     queue.finish(workers.got[1], Finished())
     await settled()
     assert workers.keys == [ONE, TWO, THREE]
+
+
+@pytest.mark.behaviour("C-17")
+async def test_statistics_follow_the_life_of_requests() -> None:
+    queue = RequestQueue("widgets", random=lambda: 0.0)
+
+    def figures() -> tuple[int, int, int, int, int]:
+        found = queue.statistics()
+        return found.depth, found.processing, found.delayed, found.adds, found.retries
+
+    for key in ONE, TWO:
+        queue.add(key, UPDATED)
+    queue.add(THREE, UPDATED, after=60.0)
+    assert figures() == (2, 0, 1, 2, 1)
+    await asyncio.sleep(2)
+    first = await queue.get()
+    await asyncio.sleep(3)
+    second = await queue.get()
+    await asyncio.sleep(4)
+    assert figures() == (0, 2, 1, 2, 1)
+    found = queue.statistics()
+    assert (found.waited.count, found.waited.total) == pytest.approx((2, 2 + 5))
+    assert (found.unfinished_work, found.longest_running) == pytest.approx((7 + 4, 7))
+    queue.release(first)
+    assert queue.statistics().processing == 1
+    assert queue.statistics().worked.total == pytest.approx(7)
+    await asyncio.sleep(10)
+    queue.finish(first, Finished())
+    queue.finish(second, Unfinished(ValueError("no")))
+    found = queue.statistics()
+    assert figures() == (0, 0, 2, 2, 2)
+    assert (found.worked.count, found.worked.total) == pytest.approx((2, 7 + 14))
+    assert (found.unfinished_work, found.longest_running, found.shutting_down) == (0, 0, False)
+    assert queue.problems() == ({}, 1, 0.0)
+    await asyncio.sleep(2.05)
+    assert figures() == (1, 0, 1, 3, 2)
+    assert queue.problems()[:2] == ({}, 1)
+    assert queue.problems()[2] == pytest.approx(2)
+    assert queue.oldest(5) == [TWO]
+    queue.finish(await queue.get(), Park("no", kind="result"))
+    assert queue.problems() == ({"result": 1}, 0, 0.0)
+    queue.shut_down()
+    assert figures() == (0, 0, 0, 3, 2)
+    assert queue.statistics().shutting_down
+
+
+@pytest.mark.parametrize("outcomes", [["finish"], ["fail", "finish"], ["fail", "fail", "park"]], ids=str)
+async def test_answer_to_a_change_is_timed_until_a_run_succeeds_or_gives_up(outcomes: list[str]) -> None:
+    queue = RequestQueue()
+    queue.add(TWO, Cause("initial"))
+    queue.finish(await queue.get(), Finished())
+    assert queue.answered.snapshot().count == 0, "no input changed"
+    queue.add(ONE, Cause("resync"))
+    await asyncio.sleep(1)
+    queue.add(ONE, UPDATED)
+    began = asyncio.get_running_loop().time()
+    queue.add(ONE, Cause("added"))
+    for outcome in outcomes:
+        run = await queue.get()
+        await asyncio.sleep(1)
+        assert queue.answered.snapshot().count == 0
+        made: dict[str, Outcome] = {"finish": Finished(), "fail": Unfinished(ValueError("no")), "park": Park("no")}
+        queue.finish(run, made[outcome])
+    found = queue.answered.snapshot()
+    assert (found.count, found.total) == pytest.approx((1, asyncio.get_running_loop().time() - began))
+
+
+@pytest.mark.behaviour("C-17")
+async def test_key_tells_its_state_and_why_it_runs() -> None:
+    queue = RequestQueue(random=lambda: 0.0)
+    now = asyncio.get_running_loop().time()
+    causes = tuple(Cause("updated", key=str(number)) for number in range(10))
+
+    def state() -> tuple[Any, ...]:
+        found = queue.key(ONE)
+        assert found.key == ONE
+        return found.state, found.at, found.causes, found.causes_left_out
+
+    assert state() == ("idle", None, (), 0)
+    queue.add(ONE, causes[0], after=5)
+    assert state() == ("delayed", now + 5, causes[:1], 0)
+    for each in causes:
+        queue.add(ONE, each)
+    assert state() == ("ready", now, causes[:8], 2)
+    run = await queue.get()
+    assert state() == ("running", None, causes[:8], 2)
+    assert (queue.runs(ONE), queue.runs(TWO)) == (True, False)
+    queue.add(ONE, UPDATED)
+    assert state() == ("running", now, causes[:8], 2)
+    assert queue.failing(ONE) is None
+    queue.finish(run, Unfinished(ValueError("no"), 9.0))
+    assert state() == ("ready", now, (Cause("retry"), *causes[:7]), 4), "the change starts an early run"
+    failing = queue.failing(ONE)
+    assert failing is not None
+    assert failing is queue.key(ONE).failing
+    assert failing.attempts == 1
+    queue.finish(await queue.get(), Park("wrong"))
+    assert state() == ("parked", None, (), 0)
+    parked = queue.key(ONE).parked
+    assert parked is not None
+    assert (parked.reason, queue.key(ONE).failing) == ("wrong", None)
+
+
+async def test_hastened_request_keeps_its_priority_and_causes() -> None:
+    queue = RequestQueue()
+    queue.hasten(ONE)
+    assert queue.take() is None
+    queue.add(ONE, UPDATED, priority=-7, after=60)
+    queue.hasten(ONE)
+    run = queue.take()
+    assert run is not None
+    assert (run.key, run.priority, run.causes) == (ONE, -7, (UPDATED,))
+    queue.hasten(ONE)
+    queue.finish(run, Finished())
+    assert queue.take() is None
+
+
+@pytest.mark.behaviour("C-115")
+async def test_standby_keeps_keys_and_drops_those_that_are_long_gone() -> None:
+    queue, deleted = RequestQueue(), Cause("deleted")
+    keys = [ObjectName("a", str(number)) for number in range(6)]
+    times = []
+    for key in keys[:4]:
+        queue.add_as_standby(key, deleted, priority=0, gone=True, seen=0.0)
+        times.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(1)
+    queue.add_as_standby(keys[0], UPDATED, priority=3, gone=False, seen=times[2])  # it was created again
+    assert queue.snapshot().gone == 2, "the second one was gone before"
+    queue.add_as_standby(keys[4], Cause("requested"), priority=1, gone=True, seen=0.0)
+    queue.add_as_standby(keys[5], Cause("source"), priority=2, gone=True, seen=0.0)
+    assert queue.snapshot().gone == 2
+    queue.take_over([keys[1]], times[3])
+    assert queue.snapshot().gone == 0
+    runs = [await queue.get() for _ in range(5)]
+    assert [(run.key, run.priority) for run in runs] == [
+        (keys[0], 3),
+        (keys[5], 2),
+        (keys[4], 1),
+        (keys[1], LOW_PRIORITY),
+        (keys[3], LOW_PRIORITY - 1),
+    ]
+    assert queue.take() is None
+
+
+async def test_only_the_named_keys_are_retried_or_forgotten() -> None:
+    queue = RequestQueue()
+    for key in ONE, TWO, THREE:
+        queue.add(key, UPDATED)
+        queue.finish(await queue.get(), Park("no"))
+    assert queue.retry_parked([ONE, ObjectName("a", "4")]) == 1
+    worker = asyncio.create_task(queue.get())
+    await settled()
+    assert worker.result().key == ONE, "a worker is woken"
+    assert not queue.forget(ONE)
+    assert queue.forget(TWO)
+    assert set(queue.parked()) == {THREE}
+    assert queue.forget(ObjectName("a", "5"))
+
+
+async def test_forgotten_request_ends_a_drain(tasks: asyncio.TaskGroup) -> None:
+    queue = RequestQueue()
+    queue.add(ONE, UPDATED)
+    drain = tasks.create_task(queue.drain())
+    await settled()
+    assert not drain.done()
+    assert queue.forget(ONE)
+    await settled()
+    assert drain.done()
+
+
+async def test_workers_that_give_up_waiting_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    made: WeakSet[asyncio.Future[Any]] = WeakSet()
+    original = loop.create_future
+
+    def create_future() -> asyncio.Future[Any]:
+        made.add(future := original())
+        return future
+
+    monkeypatch.setattr(loop, "create_future", create_future)
+    for queue in RequestQueue(), WorkQueue[str]():
+        for _ in range(100):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await queue.get()
+    assert len(made) < 10
