@@ -9,7 +9,7 @@ import msgspec
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, json_of
 from aioinformer.client.changes.patches import contains, document_of
 from aioinformer.controller.request import NothingToDo, RetryAfter, TerminalError
 from aioinformer.errors import DecodeError
@@ -59,6 +59,8 @@ async def reconcile_undecodable(
 
 def is_being_deleted(obj: Any) -> bool:
     """Return whether an object has a deletionTimestamp."""
+    if isinstance(obj, View) and b'"deletionTimestamp"' not in json_of(obj):  # decoding takes 5 us, and the search 0.2
+        return False
     return bool(metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp"))
 
 

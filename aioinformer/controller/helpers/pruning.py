@@ -14,7 +14,6 @@ from aioinformer.client.changes.owners import controller_of, is_former, referenc
 from aioinformer.client.changes.ownership import has_key, owned_fields
 from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
-from aioinformer.controller.inputs.owners import owner_references
 from aioinformer.controller.proofs import Proof, digest_of
 from aioinformer.controller.request import Request
 from aioinformer.errors import (
@@ -302,8 +301,9 @@ class _Owner:
                 found = self._lister(child.resource).get(str(child.key))
             except NotFound:
                 return None
-        self._check(found, child)
-        return found if _shows_managers(found) else await self._read(child)
+        document = document_of(found)
+        self._check(document, child)
+        return found if _shows_managers(found, document) else await self._read(child)
 
     async def apply(self, child: _Child, *, force: bool) -> Applied[Any] | None:
         """Apply an object of the set to the known one, or as a new one; return None if it is being deleted."""
@@ -332,14 +332,14 @@ class _Owner:
             None: it is deleted, or is being deleted. "": another object has its name. Otherwise, why it is kept.
         """
         # A class of the user, and what a transform returns, may lack the owner references that forbid the deletion.
-        is_whole = isinstance(obj, View) and _shows_managers(obj)
+        is_whole = isinstance(obj, View) and _shows_managers(obj, document_of(obj))
         conflicts = 0
         while True:
             if conflicts or not is_whole:
                 obj = await self._get(resource, key)
             if obj is None or is_being_deleted(obj):
                 return None
-            if not self._has(obj):
+            if not self._has(document_of(obj)):
                 return ""
             if reason := self._reason_to_keep(obj):
                 return reason
@@ -366,15 +366,15 @@ class _Owner:
     async def _read(self, child: _Child) -> Any:
         found = await self._get(child.resource, child.key)
         if found is not None:
-            self._check(found, child)
+            self._check(document_of(found), child)
         return found
 
     async def _get(self, resource: Resource[Any], key: ObjectName) -> Any:
         """Return what the server has, with its managed fields, which classes of users may lack; None for nothing."""
         return await whole_objects(self._request, resource).get_or_none(str(key))
 
-    def _check(self, found: Any, child: _Child) -> None:
-        """Raise unless an object belongs to the owner.
+    def _check(self, found: dict[str, Any], child: _Child) -> None:
+        """Raise unless an object belongs to the owner. It is plain JSON.
 
         Raises:
             ForeignObject: it does not.
@@ -393,10 +393,11 @@ class _Owner:
             raise FormerOwner(what, controller.kind, controller.name, controller.uid)
         raise ForeignObject(f"{what} exists, and {reason}; delete it, or choose another name")
 
-    def _has(self, obj: Any) -> bool:
+    def _has(self, obj: dict[str, Any]) -> bool:
+        metadata = metadata_of(obj)
         if self._labels is None:
-            return any(each.uid == self._uid for each in owner_references(obj))
-        labels = metadata_field(metadata_of(obj), "labels", "labels") or {}
+            return any(each.get("uid") == self._uid for each in metadata.get("ownerReferences") or ())
+        labels = metadata.get("labels") or {}
         return all(labels.get(name) == value for name, value in self._labels.items())
 
     def _reason_to_keep(self, obj: Any) -> str:
@@ -436,6 +437,6 @@ def _resource_of(obj: Any, resources: Iterable[Resource[Any]]) -> Resource[Any]:
     )
 
 
-def _shows_managers(obj: Any) -> bool:
+def _shows_managers(obj: Any, document: dict[str, Any]) -> bool:
     """Return whether an object has managed fields, and is no part of one, which may lack its controller."""
-    return not is_part(obj) and bool(metadata_field(metadata_of(obj), "managed_fields", "managedFields"))
+    return not is_part(obj) and bool(metadata_of(document).get("managedFields"))
