@@ -60,8 +60,13 @@ def function_name(function: Any) -> str:
     target = _unwrapped(function)
     code = _code_of(target)
     qualified = getattr(target, "__qualname__", "")
-    name = _short(qualified) if isinstance(qualified, str) and qualified else type(target).__name__
-    return f"{name} at {place(code.co_filename, code.co_firstlineno)}" if code is not None else name
+    if isinstance(qualified, str) and qualified:
+        name = _short(qualified)
+    else:
+        name = type(target).__name__
+    if code is not None:
+        return f"{name} at {place(code.co_filename, code.co_firstlineno)}"
+    return name
 
 
 def place(filename: str, line: int) -> str:

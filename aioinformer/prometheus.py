@@ -306,7 +306,9 @@ def _has_ended(numbers: Statistics) -> bool:
         return False
     if isinstance(numbers, QueueStatistics):
         return numbers.shutting_down
-    return numbers.ended if not isinstance(numbers, InformerStatistics) else not numbers.identity.reserved
+    if not isinstance(numbers, InformerStatistics):
+        return numbers.ended
+    return not numbers.identity.reserved
 
 
 if not TYPE_CHECKING:  # type checkers read the module itself

@@ -102,7 +102,8 @@ async def answer_asgi(scope: Any, receive: Any, send: Any, respond: Respond, lim
     headers = joined_headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
     root = scope.get("root_path", "").rstrip("/")
     path = scope["path"]
-    path = path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
+    if root and (path == root or path.startswith(f"{root}/")):
+        path = path[len(root) :]
     client = (scope.get("client") or ("",))[0]
     query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
     answer = await respond(WebRequest(scope["method"], path, headers, client, query, root, read))

@@ -282,6 +282,9 @@ class Rbac:
         return PrivateDict(found)
 
     def _report(self, what: str, error: AioinformerError) -> None:
-        remedy = "; grant this process the ClusterRole system:auth-delegator" if isinstance(error, Forbidden) else ""
+        if isinstance(error, Forbidden):
+            remedy = "; grant this process the ClusterRole system:auth-delegator"
+        else:
+            remedy = ""
         text = "Rbac: %s fail, so requests are refused: %s%s"
         self._errors.report(what, error, text, what, error, remedy, level=logging.WARNING)

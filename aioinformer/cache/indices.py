@@ -92,7 +92,10 @@ class Index(Generic[T]):
         self.function = function
         own = isinstance(function, FieldIndexFunc) or function is meta_namespace_index_func
         what = f"index function {name!r}, {function_name(function)},"
-        self._call = function if own else timed(function, what, deletion_handling_meta_namespace_key_func)
+        if own:
+            self._call = function
+        else:
+            self._call = timed(function, what, deletion_handling_meta_namespace_key_func)
         self._log_error = log_error
         # A path is followed in the item itself, where the values of declared fields are.
         self._to_view = None if isinstance(function, FieldIndexFunc) else to_view

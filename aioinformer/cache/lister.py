@@ -200,9 +200,13 @@ class _Reader(Generic[T]):
     def _hint(self, name: str) -> str:
         """Return what is wrong with the form of a name or key; "" if nothing is."""
         if not self._resource.namespaced:
-            return "the resource is cluster-scoped, and has names without a slash" if "/" in name else ""
+            if "/" in name:
+                return "the resource is cluster-scoped, and has names without a slash"
+            return ""
         if self._namespace:
-            return f"name it without its namespace: get({name.partition('/')[2]!r})" if "/" in name else ""
+            if "/" in name:
+                return f"name it without its namespace: get({name.partition('/')[2]!r})"
+            return ""
         return "" if "/" in name else f"its key has a namespace, as in get('default/{name}')"
 
     def _missed(self, key: str) -> T | None:

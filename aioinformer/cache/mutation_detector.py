@@ -110,7 +110,10 @@ class MutationDetector:
             if paths := tuple(_differences(remembered.copy, remembered.obj)):
                 raise CacheMutated(self._name, remembered.key, paths)
         for identity, (key, obj) in present.items():
-            copy = self._remembered[identity].copy if identity in self._remembered else deepcopy(thaw(obj))
+            if identity in self._remembered:
+                copy = self._remembered[identity].copy
+            else:
+                copy = deepcopy(thaw(obj))
             self._remembered[identity] = _Remembered(key, obj, copy, now)
         self._remembered = {
             identity: each for identity, each in self._remembered.items() if now - each.since <= self._retain

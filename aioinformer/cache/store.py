@@ -128,7 +128,9 @@ class Indexer(Generic[T]):
     def get_by_key(self, key: str) -> T | None:
         """Return the object of a key, or None."""
         item = self.store.item(key)
-        return self._to_view(item) if item is not None and self._to_view else cast("T | None", item)
+        if item is not None and self._to_view:
+            return self._to_view(item)
+        return cast("T | None", item)
 
     def __len__(self) -> int:
         return len(self.store)

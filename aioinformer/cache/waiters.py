@@ -294,7 +294,10 @@ def write_of(written: Any, key_of_uid: Callable[[str], str]) -> Write:
         metadata = metadata_of(written)
         key = meta_namespace_key_func(written)
     except KeyFuncError:
-        details = written.get("details") if isinstance(written, Mapping) else getattr(written, "details", None)
+        if isinstance(written, Mapping):
+            details = written.get("details")
+        else:
+            details = getattr(written, "details", None)
         uid = details.get("uid") if isinstance(details, Mapping) else None
         if not uid:
             raise UsageError(

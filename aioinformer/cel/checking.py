@@ -195,7 +195,9 @@ class _Checker:
         found = self._field_type(node, operand.args[0] if operand.name == "optional_type" else operand)
         if node.test:
             return BOOL
-        return optional_of(found) if node.optional or operand.name == "optional_type" else found
+        if node.optional or operand.name == "optional_type":
+            return optional_of(found)
+        return found
 
     def _field_type(self, node: Select, of: Type) -> Type:
         if of.name == "map":

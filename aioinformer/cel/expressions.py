@@ -55,7 +55,10 @@ def compile_pattern(pattern: str) -> Pattern:
     try:
         compiled: Pattern = re2.compile(pattern, options)
     except re2.error as error:
-        text = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error.args[0])
+        if isinstance(error.args[0], bytes):
+            text = error.args[0].decode()
+        else:
+            text = str(error.args[0])
         what, _, where = text.partition(": ")
         raise EvaluationError(f"error parsing regexp: {_FAULTS.get(what, what)}: `{where or pattern}`") from None
     return compiled

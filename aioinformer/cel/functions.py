@@ -54,7 +54,10 @@ def function_table(tables: Iterable[Mapping[str, Mapping[str, Callable[..., Any]
 def _overload(signature: str, function: Callable[..., Any]) -> Overload:
     parameters, result = signature.rsplit(" -> ", 1)
     target, dot, rest = parameters.partition(".(")
-    args = (read_type(target), *read_types(rest[:-1])) if dot else read_types(parameters[1:-1])
+    if dot:
+        args = (read_type(target), *read_types(rest[:-1]))
+    else:
+        args = read_types(parameters[1:-1])
     kinds = tuple(None if arg == DYN or arg.is_parameter else arg.name for arg in args)
     return Overload(bool(dot), args, read_type(result), function, kinds)
 

@@ -103,7 +103,9 @@ def _literal(match: re.Match[str], at: int) -> Any:
         text = _body(raw.lstrip("rRbB"))
         return text.encode() if "b" in raw[:2].lower() else text
     text = _body(match["quoted"])
-    return _unescape_bytes(text, at) if match["bytes"] else _ESCAPE.sub(lambda each: _character(each, at), text)
+    if match["bytes"]:
+        return _unescape_bytes(text, at)
+    return _ESCAPE.sub(lambda each: _character(each, at), text)
 
 
 def _body(quoted: str) -> str:

@@ -93,7 +93,9 @@ def type_name(value: Any) -> str:
 def full_type_name(value: Any) -> str:
     """Return the name of a value's type as messages show it: times have protobuf names."""
     name = type_name(value)
-    return f"google.protobuf.{name.capitalize()}" if name in ("timestamp", "duration") else name
+    if name in ("timestamp", "duration"):
+        return f"google.protobuf.{name.capitalize()}"
+    return name
 
 
 def conversion_error(value: Any, wanted: str) -> EvaluationError:

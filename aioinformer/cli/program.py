@@ -54,7 +54,10 @@ class Program(ABC):
             code: the exit code at the timeout.
         """
         work.add_done_callback(lambda _: self.end(1))
-        timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.time_out, code)
+        if seconds is None:
+            timer = None
+        else:
+            timer = asyncio.get_running_loop().call_later(seconds, self.time_out, code)
         try:
             exit_code = await self._ended
         finally:

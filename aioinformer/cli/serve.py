@@ -117,9 +117,10 @@ def write_kubeconfig(server: ApiServer, path: Path) -> Path:
 
 def warn_of_host(host: str, *, tls: bool) -> None:
     """Warn that a server beyond loopback needs a token, and TLS to protect it."""
-    unencrypted = (
-        "" if tls else "; without --tls it is sent unencrypted, and kubectl does not send it at all: add --tls"
-    )
+    if tls:
+        unencrypted = ""
+    else:
+        unencrypted = "; without --tls it is sent unencrypted, and kubectl does not send it at all: add --tls"
     logger.warning(
         "--host %s is reachable from other machines: requests need the token in the kubeconfig%s", host, unencrypted
     )

@@ -26,7 +26,10 @@ class Target:
 
     def field_selector(self, selector: str) -> str:
         """Return `selector`, narrowed to the object if one is named."""
-        named = str(FieldSelector.from_fields({"metadata.name": self.name})) if self.name else ""
+        if self.name:
+            named = str(FieldSelector.from_fields({"metadata.name": self.name}))
+        else:
+            named = ""
         return ",".join(filter(None, (named, selector)))
 
     def __str__(self) -> str:

@@ -204,7 +204,10 @@ class Controller(Generic[T]):
         try:
             [name] = keys_in(key, self.resource, "", f"controller {self.name}: the caller")
         except (UsageError, ValueError) as error:
-            shown = repr(str(key)) if isinstance(key, (str, ObjectName)) else f"an object of type {type(key).__name__}"
+            if isinstance(key, (str, ObjectName)):
+                shown = repr(str(key))
+            else:
+                shown = f"an object of type {type(key).__name__}"
             scope, form = ("namespaced", "namespace/name") if self.resource.namespaced else ("cluster-scoped", "name")
             raise UsageError(
                 f"controller {self.name}: {shown} is no key of {self.resource.group_resource}, which are {scope}; pass "

@@ -138,7 +138,10 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
         lacking = each["waits_for"]
         lag = "not caught up" if each["phase"] == "catching up" else "not synced"
         unseen = each["undecodable"]
-        blind = f"{summary(unseen, len(unseen))}, and no handler is declared for them" if unseen else ""
+        if unseen:
+            blind = f"{summary(unseen, len(unseen))}, and no handler is declared for them"
+        else:
+            blind = ""
         checks[f"controller {name}"] = failure or (f"{lag}: {', '.join(lacking)}" if lacking else blind)
     if (waits := snapshot["webhooks"]) is not None:
         checks["webhooks"] = f"not ready: {', '.join(waits)}" if waits else ""
@@ -234,7 +237,10 @@ class HealthServer:
             self._respond, _BODY, self._host, self.port, what="the health server", remedy=remedy, most=_CONNECTIONS
         ) as found:
             self.port = found.number
-            paths = "/livez and /readyz" if self._registry is None else "/livez, /readyz and /metrics"
+            if self._registry is None:
+                paths = "/livez and /readyz"
+            else:
+                paths = "/livez, /readyz and /metrics"
             _log.info("probes listen at http://%s:%d%s", _in_url(self._host), self.port, paths)
             yield self
 

@@ -391,7 +391,8 @@ class Manager(Admitting[State]):
         """
         queue = self._running(controller).queue
         argument = f"controller {controller.name}: retry_parked"
-        keys = None if keys is None else [controller.key_of(key) for key in checked_list(keys, argument, "[key]")]
+        if keys is not None:
+            keys = [controller.key_of(key) for key in checked_list(keys, argument, "[key]")]
         return queue.retry_parked(keys)
 
     def _settings(self) -> Settings:
@@ -404,7 +405,10 @@ class Manager(Admitting[State]):
     def _running(self, controller: Any) -> ActiveController:
         if not isinstance(controller, Controller):
             raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
-        supervised = None if self._session is None else self._session.controllers.get(controller.name)
+        if self._session is None:
+            supervised = None
+        else:
+            supervised = self._session.controllers.get(controller.name)
         if supervised is None or supervised.controller is not controller or supervised.ended:
             raise NotRunning(f"controller {controller.name} does not run in manager {self.name}; add it and start that")
         return supervised.active
@@ -560,7 +564,9 @@ class Manager(Admitting[State]):
         """
         from aioinformer.controller.debug.report import report
 
-        return report(self.name, self._session) if self._debug is None else self._debug.report()
+        if self._debug is None:
+            return report(self.name, self._session)
+        return self._debug.report()
 
     async def _start(self, *, ends_on_failure: bool) -> Session:
         if self._session is not None:

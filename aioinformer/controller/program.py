@@ -185,7 +185,10 @@ def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
         if number not in of_loop:
             loop.call_soon_threadsafe(on_signal, signal.Signals(number).name)
         if unhandled[-1] - unhandled[0] >= _BLOCKED:
-            where = "" if frame is None else f" at {place(frame.f_code.co_filename, frame.f_lineno)}"
+            if frame is None:
+                where = ""
+            else:
+                where = f" at {place(frame.f_code.co_filename, frame.f_lineno)}"
             text = "%s again while the event loop is blocked%s: the process ends without a stop in order"
             # In a thread: the main one may have been interrupted while it writes a line.
             name = signal.Signals(number).name

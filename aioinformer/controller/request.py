@@ -191,7 +191,10 @@ class Request(Stated[State_co], Generic[T_co, State_co]):
     @property
     def reference(self) -> ObjectReference:
         """A reference to the object, which need not exist any more: for `set_controller_reference`, for example."""
-        uid = "" if self.object is None else metadata_field(metadata_of(self.object), "uid", "uid") or ""
+        if self.object is None:
+            uid = ""
+        else:
+            uid = metadata_field(metadata_of(self.object), "uid", "uid") or ""
         return ObjectReference(self.resource.api_version, self.resource.kind, self.name, self.namespace, uid)
 
     @property

@@ -27,10 +27,14 @@ def scrubbed(value: Any) -> Any:
     """Return plain data without credentials and control characters in its texts."""
     if isinstance(value, str):
         shown = visible(value)
-        return _CREDENTIALS.sub(_hidden, shown) if any(mark in shown for mark in _MARKS) else shown
+        if any(mark in shown for mark in _MARKS):
+            return _CREDENTIALS.sub(_hidden, shown)
+        return shown
     if isinstance(value, dict):
         return {str(name): scrubbed(each) for name, each in value.items()}
-    return [scrubbed(each) for each in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [scrubbed(each) for each in value]
+    return value
 
 
 def _hidden(found: re.Match[str]) -> str:

@@ -80,4 +80,6 @@ def field_of(schema: Schema, name: str) -> Schema | None:
 
 
 def _unknown(schema: Schema) -> Schema | None:
-    return _PRESERVED if schema.get(UNKNOWN) or schema.get("additionalProperties") else None
+    if schema.get(UNKNOWN) or schema.get("additionalProperties"):
+        return _PRESERVED
+    return None

@@ -342,7 +342,9 @@ def _check(option: str, form: re.Pattern[str], value: object, expected: str) -> 
 def _plural(name: str) -> str:
     if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"
-    return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in "aeiou" else f"{name}s"
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}s"
 
 
 def _has_status(cls: type[Any]) -> bool:

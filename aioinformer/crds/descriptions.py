@@ -65,7 +65,10 @@ def _strings_after_fields(cls: type[Any]) -> Mapping[str, str]:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):
         return {}  # made at run time
-    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
+    if tree.body and isinstance(tree.body[0], ast.ClassDef):
+        body = tree.body[0].body
+    else:
+        body = []
     found = {}
     for pair in pairwise(body):
         match pair:

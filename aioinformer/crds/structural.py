@@ -339,7 +339,9 @@ def _with_null(schema: Schema, place: _Place) -> Schema:
 def _without_null(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_null(each) for name, each in value.items() if each is not None}
-    return [_without_null(each) for each in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [_without_null(each) for each in value]
+    return value
 
 
 #: A step of a JSON path: `.name`, `['name']`, or what selects members of a list.

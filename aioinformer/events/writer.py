@@ -184,7 +184,10 @@ class EventRecording:
             waiting.event = result.event
         elif self._queue.shutting_down or len(self._waiting) >= _QUEUE_SIZE:
             if not self._dropped:
-                reason = "recording has ended" if self._queue.shutting_down else f"{len(self._waiting)} are waiting"
+                if self._queue.shutting_down:
+                    reason = "recording has ended"
+                else:
+                    reason = f"{len(self._waiting)} are waiting"
                 _log.warning("%s: events are dropped, because %s", self.name, reason)
             self._dropped += 1
         else:

@@ -226,7 +226,10 @@ class InformerSet(Generic[I]):
         synced = sum(informer.has_synced() for informer in informers)
         unhealthy = [f"{each.name}: {each.state}" for each in informers if self.running and not each.state.healthy]
         named = f" {name.name}" if name is not None else ""
-        failing = f", {len(unhealthy)} not healthy ({'; '.join(unhealthy[:3])})" if unhealthy else ""
+        if unhealthy:
+            failing = f", {len(unhealthy)} not healthy ({'; '.join(unhealthy[:3])})"
+        else:
+            failing = ""
         return f"<{type(owner).__name__}{named}, {life}, {len(informers)} informers, {synced} synced{failing}>"
 
     async def _run(self) -> None:

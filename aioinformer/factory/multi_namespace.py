@@ -74,7 +74,10 @@ class _Namespaces(Sources[T]):
     async def replace(self, wanted: Mapping[str, None]) -> list[_Member]:
         """Replace the set of namespaces, wait until removed ones are gone, and return the members that are new."""
         new = {namespace: _Member(namespace) for namespace in wanted if namespace not in self.members}
-        lister_watchers = {each: self._lister_watcher_for(each) for each in new} if self._tasks is not None else {}
+        if self._tasks is not None:
+            lister_watchers = {each: self._lister_watcher_for(each) for each in new}
+        else:
+            lister_watchers = {}
         leaving = [self._remove(namespace) for namespace in self.members.keys() - wanted.keys()]
         self.members |= new
         self._advance()
@@ -107,7 +110,9 @@ class _Namespaces(Sources[T]):
             return InformerState(Phase.WATCHING, "", 0.0)
         namespace = min(states, key=lambda each: (states[each].healthy, states[each].stale_since or inf))
         state = states[namespace]
-        return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
+        if state.reason:
+            return replace(state, reason=f"namespace {namespace}: {state.reason}")
+        return state
 
     def reflectors(self) -> dict[str, Reflector]:
         members = self.members.copy()
@@ -127,7 +132,9 @@ class _Namespaces(Sources[T]):
         member = self.members.get(object_name(written).namespace)
         if member is None:
             return f"it is not in one of the namespaces {', '.join(sorted(self.members)) or '(none)'}"
-        return "" if member.source is None else excluded_by(member.source.lister_watcher, written)
+        if member.source is None:
+            return ""
+        return excluded_by(member.source.lister_watcher, written)
 
     def has_reached(self, write: Write) -> bool:
         member = self.members.get(split_meta_namespace_key(write.key).namespace)

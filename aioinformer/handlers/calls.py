@@ -71,7 +71,10 @@ class HandlerError(msgspec.Struct, frozen=True):
 
 def key_of(notification: Notification[Any]) -> str:
     """Return the key of the object of a notification."""
-    obj = notification.new if isinstance(notification, UpdateNotification) else notification.obj
+    if isinstance(notification, UpdateNotification):
+        obj = notification.new
+    else:
+        obj = notification.obj
     if isinstance(obj, DeletedFinalStateUnknown):
         return obj.key
     try:

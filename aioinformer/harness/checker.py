@@ -68,4 +68,6 @@ def idle_writes(writes: list[Write], since: float) -> str:
     """Return which request was repeated although it changes nothing; "" for none."""
     idle = Counter(write.request for write in writes if write.at >= since and not write.changed)
     request, count = idle.most_common(1)[0] if idle else ("", 0)
-    return f"{request} was sent {count} times while no object changed" if count > _MOST_IDLE else ""
+    if count > _MOST_IDLE:
+        return f"{request} was sent {count} times while no object changed"
+    return ""

@@ -82,7 +82,9 @@ class Dice:
 
     def delay(self) -> float:
         """Return how late a delivery is, in seconds."""
-        return self.choice("late", _LATE) if self.strike("stale") else self.choice("delay", (0, 0, 0, 0.001, 0.02))
+        if self.strike("stale"):
+            return self.choice("late", _LATE)
+        return self.choice("delay", (0, 0, 0, 0.001, 0.02))
 
     def choice(self, what: str, values: Sequence[T]) -> T:
         """Return one of the values; the first one without a seed."""

@@ -148,7 +148,9 @@ class _Call:
             except Exception:
                 return self.deliver(lost=True)
         answer.finish()
-        return None if self.is_watch else self._reply(changed=harness.server.resource_version != version)
+        if self.is_watch:
+            return None
+        return self._reply(changed=harness.server.resource_version != version)
 
     def _reply(self, *, changed: bool) -> None:
         harness = self.harness

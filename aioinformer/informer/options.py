@@ -195,7 +195,10 @@ def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
     """
     for name in options:
         if name not in KNOWN:
-            hint = f"did you mean {_ELSEWHERE[name]}?" if name in _ELSEWHERE else did_you_mean(name, KNOWN)
+            if name in _ELSEWHERE:
+                hint = f"did you mean {_ELSEWHERE[name]}?"
+            else:
+                hint = did_you_mean(name, KNOWN)
             raise UnknownOption(
                 f"{caller} has no option {name!r}{hint and f' ({hint})'}; the options are {', '.join(KNOWN)}"
             )
@@ -249,7 +252,9 @@ def same_function(one: Any, other: Any) -> bool:
 
 def _same_index(known: Any, requested: Any) -> bool:
     if isinstance(known, FieldIndexFunc):
-        return known.steps == FieldIndexFunc(requested).steps if isinstance(requested, str) else known is requested
+        if isinstance(requested, str):
+            return known.steps == FieldIndexFunc(requested).steps
+        return known is requested
     return same_function(known, requested)
 
 

@@ -200,7 +200,10 @@ class Pipeline(Generic[T]):
                 await asyncio.sleep(_PAUSE)
 
     def _view_failed(self, key: str, error: BaseException) -> None:
-        reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)
+        if isinstance(error, DecodeError):
+            reason = str(error).removeprefix(f"{key}: ")
+        else:
+            reason = refusal(error)
         self._undecodable.unread.add(key, reason)
         subject = f"{self._name}: the decoder"
         message = "%s: %s cannot be decoded, and is not delivered"

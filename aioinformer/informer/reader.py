@@ -360,7 +360,10 @@ class InformerCache(Generic[T]):
 
         def describe() -> str:
             record = self._indexer.store.item(write.key)
-            cached = "no such object" if record is None else f"version {record.resource_version!r} of it"
+            if record is None:
+                cached = "no such object"
+            else:
+                cached = f"version {record.resource_version!r} of it"
             what = "deletion" if gone else f"version {write.version!r}"
             return (
                 f"{self.name}: the {what} of {write.key} was not received within {timeout} s; the cache has {cached}, "
@@ -372,7 +375,9 @@ class InformerCache(Generic[T]):
                 await self._synced.wait()
                 write = write_of(written, self._key_of_uid)
             await self.wait_until_shown(self.expect(write, written if write.version else None, gone=gone))
-        return self._indexer.get_by_key(write.key) if write.is_of(self._indexer.store.item(write.key)) else None
+        if write.is_of(self._indexer.store.item(write.key)):
+            return self._indexer.get_by_key(write.key)
+        return None
 
     # For controllers, which wait for many writes.
 
@@ -439,7 +444,9 @@ _NOT_LISTED: Final = "; the cache has not synced, so it does not show which obje
 
 
 def _hint(version: str) -> str:
-    return "; it is not a number, so only this version itself ends the wait" if version_number(version) < 0 else ""
+    if version_number(version) < 0:
+        return "; it is not a number, so only this version itself ends the wait"
+    return ""
 
 
 def _exists(obj: object) -> bool:

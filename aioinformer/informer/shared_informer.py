@@ -130,7 +130,10 @@ class SharedIndexInformer(StreamedInformer[T]):
         identifier: InformerNameAndResource | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        sources = lister_watcher if isinstance(lister_watcher, Sources) else OneCollection(lister_watcher)
+        if isinstance(lister_watcher, Sources):
+            sources = lister_watcher
+        else:
+            sources = OneCollection(lister_watcher)
         check_lister_watcher(sources.lister_watcher)
         check_options(options, RunOptions)
         check_indexers(indexers)
@@ -277,7 +280,9 @@ class SharedIndexInformer(StreamedInformer[T]):
 
     def _cancel_block(self) -> str:
         block = self._owner.cancel_block()
-        return "the block of `async with` is cancelled" if block else "the end of `async with` raises the error"
+        if block:
+            return "the block of `async with` is cancelled"
+        return "the end of `async with` raises the error"
 
     async def run(self) -> None:
         """Run until cancelled. A second call logs a warning and returns.

@@ -180,7 +180,9 @@ def _deltas(waiting: T | Delta[T] | Deltas[T]) -> Deltas[T]:
 
 
 def _tombstone(key: str, last: Any) -> DeletedFinalStateUnknown[Any]:
-    return last if isinstance(last, DeletedFinalStateUnknown) else DeletedFinalStateUnknown(key, last)
+    if isinstance(last, DeletedFinalStateUnknown):
+        return last
+    return DeletedFinalStateUnknown(key, last)
 
 
 def _dedup(deltas: Deltas[Any]) -> None:

@@ -193,7 +193,10 @@ def check_metrics(metrics: Any) -> None:
         OptionError: it is not.
     """
     if metrics is not None and (isinstance(metrics, type) or not callable(getattr(metrics, "register", None))):
-        kind = f"the class {metrics.__name__}" if isinstance(metrics, type) else type(metrics).__name__
+        if isinstance(metrics, type):
+            kind = f"the class {metrics.__name__}"
+        else:
+            kind = type(metrics).__name__
         raise OptionError(f"metrics must be a provider such as PrometheusMetrics(), not {kind}")
 
 

@@ -122,7 +122,10 @@ class ShardedListWatch(ListWatch[T]):
         metadata = metadata_of(item)
         uid = metadata_field(metadata, "uid", "uid") or ""
         if self._of_owner:
-            references = metadata_field(metadata, "owner_references", "ownerReferences") or () if whole else ()
+            if whole:
+                references = metadata_field(metadata, "owner_references", "ownerReferences") or ()
+            else:
+                references = ()
             controllers = (each for each in references if metadata_field(each, "controller", "controller"))
             uid = next((metadata_field(each, "uid", "uid") for each in controllers), "")
             if whole and not uid:

@@ -151,7 +151,10 @@ def _decode_unusual_line(line: bytes, decode: Callable[[bytes], Record], expecte
     except RecursionError as error:
         raise TooDeep("an event of the watch is nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
+        if line.lstrip()[:1] == b"<":
+            hint = " (it looks like HTML: is there a proxy in between?)"
+        else:
+            hint = ""
         raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
     raw = bytes(frame.object)
     if frame.type not in _CHANGES:
@@ -205,7 +208,9 @@ def _other_event(kind: str, raw: bytes) -> WatchEvent:
 
 
 def _event_without_object(kind: str, error: DecodeError) -> WatchEvent:
-    return _refused_event(kind, error) if isinstance(error, Refused) else WatchEvent(kind, error=error)
+    if isinstance(error, Refused):
+        return _refused_event(kind, error)
+    return WatchEvent(kind, error=error)
 
 
 def _refused_event(kind: str, error: Refused) -> WatchEvent:

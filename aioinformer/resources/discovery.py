@@ -120,7 +120,10 @@ class Discovery:
         """
         reading = parse_resource_name(name)[0]
         if not fresh:
-            builtin = catalog.find(reading.group or "", reading.version, reading.name) if reading.exact else None
+            if reading.exact:
+                builtin = catalog.find(reading.group or "", reading.version, reading.name)
+            else:
+                builtin = None
             if builtin is not None:
                 return builtin
             if self._served is not None:
@@ -356,7 +359,10 @@ class _LegacyResource(msgspec.Struct, rename="camel"):
 
 def _aggregated(group: str, served: _AggregatedVersion) -> ServedVersion:
     # The server of a stale version does not answer, so that its list may be out of date.
-    failure = "" if served.freshness == "Current" else "its server does not answer; the list may be out of date"
+    if served.freshness == "Current":
+        failure = ""
+    else:
+        failure = "its server does not answer; the list may be out of date"
     return ServedVersion(
         group,
         served.version,

@@ -146,7 +146,9 @@ class LabelRequirement(msgspec.Struct, frozen=True, dict=True):
         number = None if value is None else _integer(value)
         if number is None:
             return False
-        return number > self._bound if operator is Operator.GREATER_THAN else number < self._bound
+        if operator is Operator.GREATER_THAN:
+            return number > self._bound
+        return number < self._bound
 
     def __str__(self) -> str:
         if self.operator is Operator.EXISTS:

@@ -110,7 +110,10 @@ def key_of(resource: Resource[Any], options: Mapping[str, Any], own: Scope) -> I
     Raises:
         UsageError: as `Scope.requested`.
     """
-    here = own if resource.namespaced else Scope("", own.label_selector, own.field_selector)
+    if resource.namespaced:
+        here = own
+    else:
+        here = Scope("", own.label_selector, own.field_selector)
     return InformerKey(resource, Scope.requested(options, here, resource), here)
 
 

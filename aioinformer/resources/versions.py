@@ -7,7 +7,9 @@ import msgspec
 
 def version_number(version: str) -> int:
     """Return a resource version as a number, -1 if it is not a number and can only be compared for equality."""
-    return int(version) if version.isascii() and version.isdigit() and len(version) < 32 else -1
+    if version.isascii() and version.isdigit() and len(version) < 32:
+        return int(version)
+    return -1
 
 
 def is_older(version: str, than: str) -> bool:

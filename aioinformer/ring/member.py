@@ -164,7 +164,10 @@ class Member:
         return self.stands and slot in self.mine and not self.mine[slot].to
 
     def _refresh(self) -> None:
-        owned = self.ring.owned(self.name, self._lease) if self._lease and not self.leaving else {}
+        if self._lease and not self.leaving:
+            owned = self.ring.owned(self.name, self._lease)
+        else:
+            owned = {}
         self.mine = {slot: each for slot, each in owned.items() if slot not in self._given_up}
 
     def leave(self) -> None:

@@ -199,7 +199,10 @@ class Hub:
         """Note the keys of a batch of notifications."""
         pending = self._pending
         for notification in batch.notifications:
-            obj = notification.new if isinstance(notification, UpdateNotification) else notification.obj
+            if isinstance(notification, UpdateNotification):
+                obj = notification.new
+            else:
+                obj = notification.obj
             try:
                 pending[obj.key if type(obj) is DeletedFinalStateUnknown else _key_of(obj)] = None
             except Exception:  # of a user's model without metadata

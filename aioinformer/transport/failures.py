@@ -38,7 +38,10 @@ def transport_error(server: str, error: BaseException, hint: str = "") -> Transp
     ) and not isinstance(error, aiohttp.ClientConnectorError)
     failure.unsent = isinstance(error, _UNSENT)
     failure.transient = not isinstance(error, _LASTING) and not _is_unknown_host(error)
-    failure.__cause__ = ConnectionError(reason) if isinstance(error, aiohttp.ClientResponseError) else bare(error)
+    if isinstance(error, aiohttp.ClientResponseError):
+        failure.__cause__ = ConnectionError(reason)
+    else:
+        failure.__cause__ = bare(error)
     return failure
 
 

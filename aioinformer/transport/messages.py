@@ -93,7 +93,9 @@ class Sending(msgspec.Struct):
     status: int = 0
 
     def __str__(self) -> str:
-        return f", of them {self.waited:.1f} s waiting for {self.waited_for}" if self.waited_for else ""
+        if self.waited_for:
+            return f", of them {self.waited:.1f} s waiting for {self.waited_for}"
+        return ""
 
 
 class Counting(Protocol):

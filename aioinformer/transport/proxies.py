@@ -221,7 +221,10 @@ def _network(entry: str) -> IPv4Network | IPv6Network | None:
         network = ip_network(f"{cidr[1]}/{int(cidr[2])}", strict=False)
     except ValueError:
         return None
-    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if isinstance(network, IPv6Network):
+        mapped = network.network_address.ipv4_mapped
+    else:
+        mapped = None
     if mapped is not None and network.prefixlen >= 96:
         return IPv4Network((mapped, network.prefixlen - 96))
     return network

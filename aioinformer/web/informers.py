@@ -218,7 +218,9 @@ class Informers:
 
     def unready(self) -> dict[str, str]:
         """Return the informers that are not ready, with their states; {} if all are ready."""
-        return {self._name: "not started"} if self._factory is None else self._factory.unready()
+        if self._factory is None:
+            return {self._name: "not started"}
+        return self._factory.unready()
 
     # Dependencies: `Depends(…)` of FastAPI takes what these return.
 

@@ -145,7 +145,9 @@ class AdmissionRequest(Stated[State_co], Generic[T, State_co]):
             Denied: the class of the resource refuses it, with the field. Unless the function catches it, the request
                 is refused.
         """
-        return None if bytes(self._sent.old_object) == NULL else self._decoded(self._sent.old_object)
+        if bytes(self._sent.old_object) == NULL:
+            return None
+        return self._decoded(self._sent.old_object)
 
     def _decoded(self, body: msgspec.Raw) -> T:
         try:

@@ -42,7 +42,9 @@ def forgiven_fields(new: bytes, old: bytes, objects: ObjectType[Any], *, status_
         free.append("status")
     refused, fields = _refused(changed, changing, objects)
     # Fields that are not known may be anywhere.
-    return fields if refused and not any(_is_below(field, name) for field in fields for name in free) else []
+    if refused and not any(_is_below(field, name) for field in fields for name in free):
+        return fields
+    return []
 
 
 def _canonical(value: Any) -> bytes:

@@ -277,7 +277,10 @@ def check_names(model: str, change: Change | None, where: str = "") -> None:
         path = f"{where}.{name}" if where else str(name)
         if name not in fields:
             wire = next((field.wire for field in fields.values() if field.name == name), "")
-            hint = f"the key in JSON is {wire!r}" if wire else "for a field of a newer server, change its to_dict()"
+            if wire:
+                hint = f"the key in JSON is {wire!r}"
+            else:
+                hint = "for a field of a newer server, change its to_dict()"
             raise UsageError(f"evolve: {model} has no field {path!r}; {hint}")
         _check_value(fields[name].notation, inner, path)
 
@@ -316,4 +319,6 @@ def as_whole(obj: Any) -> Any:
     """Return an object as a view or a mapping with the keys of the JSON; None if its class may lack members of it."""
     if hasattr(obj, "_record") or isinstance(obj, Mapping):
         return obj
-    return msgspec.json.decode(checked_json(obj)) if hasattr(obj, "attribute_map") else None
+    if hasattr(obj, "attribute_map"):
+        return msgspec.json.decode(checked_json(obj))
+    return None

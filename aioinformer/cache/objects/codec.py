@@ -207,7 +207,10 @@ class ObjectType(Generic[T]):
             raise
         if result is obj:
             return record
-        made = view_record(result) if isinstance(result, View) else self._record_of_result(result, record.key)
+        if isinstance(result, View):
+            made = view_record(result)
+        else:
+            made = self._record_of_result(result, record.key)
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         made = made.with_raw(_with_identity_of(record, made), Part)  # what the transform has left out is not known

@@ -293,7 +293,9 @@ def _struct(base: type[Any], tree: Mapping[str, Any], value: Any) -> type[Any]:
 
 @cache
 def _attribute(name: str) -> str:
-    return name if name == "metadata" else "field_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", name)
+    if name == "metadata":
+        return name
+    return "field_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", name)
 
 
 class _Values:

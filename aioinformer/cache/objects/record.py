@@ -432,5 +432,7 @@ def labels_of(item: Any) -> Mapping[str, str]:
             labels = _decode_labels(record.labels) or {}
         except (msgspec.DecodeError, UnicodeDecodeError):
             return {}
-        return {name: value or "" for name, value in labels.items()} if None in labels.values() else labels
+        if None in labels.values():
+            return {name: value or "" for name, value in labels.items()}
+        return labels
     return metadata_field(metadata_of(item), "labels", "labels") or {}

@@ -146,7 +146,10 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         try:
             text = changed(self._record.json, change)
             # The server may generate the name later; but a change cannot remove it.
-            record = decode_complete(decode_record, text) if self._record.name else decode_unnamed(text)
+            if self._record.name:
+                record = decode_complete(decode_record, text)
+            else:
+                record = decode_unnamed(text)
             if not self._record.is_whole:
                 record = record.with_raw(record.raw, Part)
             body = share(old, decoded_body(record, self._decoder()), change)
@@ -395,7 +398,10 @@ def view_class(resource: Resource[Any]) -> type[View]:
     The views have the attributes of the resource's model, if it has one, and are mappings otherwise. A built-in kind
     has one class, even if the verbs of its resource are those of some server.
     """
-    known = by_kind(resource.group, resource.version, resource.kind) if resource.model else None
+    if resource.model:
+        known = by_kind(resource.group, resource.version, resource.kind)
+    else:
+        known = None
     if known is not None and known != resource and _names(known) == _names(resource):
         return view_class(known)
     with BUILDING:  # two threads may both miss the cache

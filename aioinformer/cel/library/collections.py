@@ -37,7 +37,9 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
 
 
 def _sum(items: list[Any]) -> Any:
-    return reduce(lambda one, other: call_overload(_OPERATORS["_+_"], [one, other]), items) if items else 0
+    if items:
+        return reduce(lambda one, other: call_overload(_OPERATORS["_+_"], [one, other]), items)
+    return 0
 
 
 def _index_of(items: list[Any], item: Any) -> int:

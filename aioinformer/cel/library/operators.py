@@ -67,13 +67,17 @@ def _divided(one: int, other: int) -> int:
 def _remainder(one: int, other: int) -> int:
     if other == 0:
         raise EvaluationError("modulus by zero")
-    return int(math.fmod(one, other)) if max(abs(one), abs(other)) < 1 << 53 else one - other * _divided(one, other)
+    if max(abs(one), abs(other)) < 1 << 53:
+        return int(math.fmod(one, other))
+    return one - other * _divided(one, other)
 
 
 def _quotient(one: float, other: float) -> float:
     if other:
         return one / other
-    return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, one) * math.copysign(1, other)
+    if one == 0 or math.isnan(one):
+        return math.nan
+    return math.copysign(math.inf, one) * math.copysign(1, other)
 
 
 def _item(items: list[Any], index: int) -> Any:

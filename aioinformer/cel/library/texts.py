@@ -72,7 +72,9 @@ def _split(text: str, separator: str, count: int = -1) -> list[str]:
         return []
     if separator:
         return text.split(separator, count - 1 if count > 0 else -1)
-    return list(text) if count < 0 or count > len(text) else [*text[: count - 1], text[count - 1 :]]
+    if count < 0 or count > len(text):
+        return list(text)
+    return [*text[: count - 1], text[count - 1 :]]
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
@@ -182,7 +184,9 @@ def format_value(value: Any, *, inside: bool = False) -> str:
         case str():
             return _quote(value) if inside else value
         case bytes():
-            return f"b{_quote(value.decode(errors='replace'))}" if inside else value.decode(errors="replace")
+            if inside:
+                return f"b{_quote(value.decode(errors='replace'))}"
+            return value.decode(errors="replace")
         case int():
             return str(int(value))
         case float():

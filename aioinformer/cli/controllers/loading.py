@@ -50,7 +50,10 @@ def load_custom_resource(place: str) -> CustomResource[Any]:
     for each in declared:
         if each.decoder is found:
             return each
-    what = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
+    if isinstance(found, type):
+        what = f"the class {found.__name__}"
+    else:
+        what = f"of type {type(found).__name__}"
     raise UsageError(
         f"{place} is {what}, and its module declares no custom_resource() of it{_others(module, CustomResource)}"
     )
@@ -90,7 +93,9 @@ def _import(name: str) -> ModuleType:
 
 def _others(module: ModuleType, kind: type[Any]) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, kind)]
-    return f"; it has {', '.join(f'{module.__name__}:{name}' for name in names)}" if names else ""
+    if names:
+        return f"; it has {', '.join(f'{module.__name__}:{name}' for name in names)}"
+    return ""
 
 
 def _failed(module: str, error: Exception) -> UsageError:

@@ -50,7 +50,9 @@ class Rule(msgspec.Struct, frozen=True):
     @property
     def what(self) -> str:
         """The resource as RBAC names it: "widgets/status"."""
-        return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
+        if self.subresource:
+            return f"{self.resource.plural}/{self.subresource}"
+        return self.resource.plural
 
     def __str__(self) -> str:
         group = f".{self.resource.group}" if self.resource.group else ""

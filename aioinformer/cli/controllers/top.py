@@ -228,7 +228,10 @@ class TopProgram(Program):
             try:
                 async with await self._get("api/events", interval=str(self._interval)) as answer:
                     if answer.status in (401, 403):
-                        remedy = "the token is not accepted" if self._token else "pass --token-file if it takes a token"
+                        if self._token:
+                            remedy = "the token is not accepted"
+                        else:
+                            remedy = "pass --token-file if it takes a token"
                         raise UsageError(f"{self._base} refuses: {answer.status} {await _reason(answer)}; {remedy}")
                     if answer.status != 200 or answer.content_type != "text/event-stream":
                         raise UsageError(f"{self._base} is no debug page: {answer.status} {await _reason(answer)}")
@@ -251,7 +254,10 @@ class TopProgram(Program):
 
     async def _get(self, path: str, **parameters: str) -> aiohttp.ClientResponse:
         assert self._session is not None
-        headers = {} if self._token is None else {"Authorization": (await self._token.current()).authorization}
+        if self._token is None:
+            headers = {}
+        else:
+            headers = {"Authorization": (await self._token.current()).authorization}
         # The token is for this address alone.
         options: Any = {"headers": headers, "params": parameters, "allow_redirects": self._token is None}
         return await self._session.get(f"{self._base}{path}", **options)
@@ -277,7 +283,10 @@ class TopProgram(Program):
     async def _load_key(self, controller: str, key: str) -> None:
         try:
             async with await self._get("api/key", controller=controller, key=key) as answer:
-                found = await answer.json() if answer.status == 200 else {"problem": await _reason(answer)}
+                if answer.status == 200:
+                    found = await answer.json()
+                else:
+                    found = {"problem": await _reason(answer)}
         except (aiohttp.ClientError, TransportError, TimeoutError) as error:
             found = {"problem": str(error)}
         if self._screen.followed == (controller, key):

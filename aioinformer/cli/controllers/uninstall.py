@@ -175,7 +175,9 @@ def _what(manager: str, metadata: dict[str, Any]) -> str:
     if entries:
         return "fields"
     failures = failure_manager(manager)
-    return "the condition of its failures" if any(each.get("manager") == failures for each in every) else ""
+    if any(each.get("manager") == failures for each in every):
+        return "the condition of its failures"
+    return ""
 
 
 def _has_finalizer(entry: dict[str, Any], name: str) -> bool:

@@ -119,5 +119,8 @@ def _short(value: Any) -> str:
     """Return a short scalar as text; "" for long values and structures."""
     if isinstance(value, (Mapping, list, tuple)):
         return ""
-    text = value if isinstance(value, str) and value and value.isprintable() else json.dumps(value, default=str)
+    if isinstance(value, str) and value and value.isprintable():
+        text = value
+    else:
+        text = json.dumps(value, default=str)
     return text if len(text) <= _MAX_VALUE_LENGTH else ""

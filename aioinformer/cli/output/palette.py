@@ -53,7 +53,9 @@ class Palette:
 
 def terminal_width() -> int:
     """Return the width of the terminal; 0 if stdout is none."""
-    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
+    if sys.stdout is not None and sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return 0
 
 
 def time_of_day() -> str:

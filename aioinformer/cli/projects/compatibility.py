@@ -139,7 +139,10 @@ def _schema_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
 
 def _value_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
     if "default" in old and old["default"] != new.get("default"):
-        what = f"changed from {old['default']!r} to {new['default']!r}" if "default" in new else "removed"
+        if "default" in new:
+            what = f"changed from {old['default']!r} to {new['default']!r}"
+        else:
+            what = "removed"
         yield f"{path}: default {what}: objects that do not state it change"
     known = [_without_blanks(each["rule"]) for each in old.get(RULES) or ()]
     for each in new.get(RULES) or ():

@@ -59,7 +59,9 @@ def spec_differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]
 def _without_webhook(spec: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of the members, of which `conversion` has the strategy only."""
     conversion = spec.get("conversion")
-    return dict(spec) if conversion is None else {**spec, "conversion": {"strategy": conversion.get("strategy")}}
+    if conversion is None:
+        return dict(spec)
+    return {**spec, "conversion": {"strategy": conversion.get("strategy")}}
 
 
 def _version_differences(has: Any, is_there: Any, path: str) -> Iterator[str]:

@@ -237,7 +237,8 @@ def _webhook(hook: Hook[Any], manager: Manager, words: dict[str, Any]) -> Any:
     options = hook.options
     name = f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}"
     is_only = [each.path for each in manager.admission.hooks()].count(hook.path) == 1
-    name = name if is_only else f"{'-'.join((*hook.operations, *filter(None, hook.subresources)))}.{name}"
+    if not is_only:
+        name = f"{'-'.join((*hook.operations, *filter(None, hook.subresources)))}.{name}"
     return _filled(
         "webhook",
         words,

@@ -147,7 +147,10 @@ class ResourceWatch:
         informer = self._informer
         if informer is not None and (count := informer.skipped):
             reasons = sorted(informer.undecodable().items(), reverse=True)
-            example = f"; {reasons[0][0] or 'an object without a readable name'}: {reasons[0][1]}" if reasons else ""
+            if reasons:
+                example = f"; {reasons[0][0] or 'an object without a readable name'}: {reasons[0][1]}"
+            else:
+                example = ""
             logger.warning(
                 "%s: %d versions of objects were not printed, because they could not be decoded%s",
                 self.name,
@@ -158,7 +161,9 @@ class ResourceWatch:
     @property
     def name(self) -> str:
         """The resource, as the server names it once that is known."""
-        return self._target.resource if self._informer is None else self._informer.resource.group_resource
+        if self._informer is None:
+            return self._target.resource
+        return self._informer.resource.group_resource
 
     @property
     def span(self) -> tuple[float | None, float | None]:

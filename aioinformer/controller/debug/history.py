@@ -243,7 +243,10 @@ def _before(notification: Notification[Any]) -> State:
     """Return the state before a change."""
     if isinstance(notification, AddNotification):
         return JsonState(key_of(notification))
-    obj = notification.old if isinstance(notification, UpdateNotification) else notification.obj
+    if isinstance(notification, UpdateNotification):
+        obj = notification.old
+    else:
+        obj = notification.obj
     return _state_of(key_of(notification), obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj)
 
 

@@ -74,7 +74,10 @@ def standby(report: Mapping[str, Any]) -> str:
     waits = f"it waits for Lease {elector['lease']}, which {elector['leader'] or 'no replica'} holds"
     if elector["leader"] == elector["identity"]:  # nothing that was observed since
         waits = f"it has lost Lease {elector['lease']}, and competes for it again"
-    trouble = f" It does not compete for it: {elector['trouble']}." if elector["trouble"] else ""
+    if elector["trouble"]:
+        trouble = f" It does not compete for it: {elector['trouble']}."
+    else:
+        trouble = ""
     does = ""
     if idle:
         verb = "does" if len(idle) == 1 else "do"
@@ -132,7 +135,10 @@ def _of_webhooks(webhooks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         remedy = "the API server refuses what it must ask about meanwhile, unless the failure policy is Ignore"
         yield _problem(ERROR, f"Reviews cannot be answered: {', '.join(waits)}", remedy, "webhook-fails")
     for each in webhooks["failing"]:
-        times = f"{each['failures']} times since its last decision" if each["failures"] > 1 else "its last review"
+        if each["failures"] > 1:
+            times = f"{each['failures']} times since its last decision"
+        else:
+            times = "its last review"
         text = f"The webhook {each['webhook']} failed {times}, {_age(each['seconds'])} ago; {each['error']}"
         if each["webhook"] == "/convert":
             remedy = "correct the step or the objects; lists, watches and writes of the kind fail until then"
@@ -208,7 +214,10 @@ def _of_handlers(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             call = handler["current"]
             if call is not None and call["seconds"] > _LONG_CALL:
                 text = f"{call['function']} has not returned for {_age(call['seconds'])}, for {call['key']}"
-                behind = f": {handler['pending'] - 1} notifications wait" if handler["pending"] > 1 else ""
+                if handler["pending"] > 1:
+                    behind = f": {handler['pending'] - 1} notifications wait"
+                else:
+                    behind = ""
                 yield _problem(ERROR, f"{text}{behind}", "limit what it awaits with `asyncio.timeout`", "overdue")
             elif handler["pending"] > _BACKLOG:
                 text = f"{handler['name']} falls behind: {handler['pending']:,} notifications are pending"
@@ -275,7 +284,10 @@ def _of_phase(report: Mapping[str, Any], name: str, found: Mapping[str, Any]) ->
     if failure := report["failed"].get(name):
         if "ended" not in states:
             again = failure.startswith("it has failed")  # and is restarted
-            text = f"Controller {name}: {failure}" if again else f"Controller {name} has failed: {failure}"
+            if again:
+                text = f"Controller {name}: {failure}"
+            else:
+                text = f"Controller {name} has failed: {failure}"
             yield _problem(ERROR, text, "read the traceback in the log", "crashed", **who)
     elif found["phase"] == "catching up":
         text = f"Controller {name} leads, and waits for its caches: {', '.join(found['waits_for'])}"

@@ -183,7 +183,9 @@ def key_report(
 def _state_of(active: ActiveController, known: KeySnapshot) -> str:
     if known.key in active.gate.settling:
         return "settling"
-    return "waiting" if known.parked is not None and known.parked.kind == "result" else known.state
+    if known.parked is not None and known.parked.kind == "result":
+        return "waiting"
+    return known.state
 
 
 def _controller(active: ActiveController, snapshot: dict[str, Any]) -> dict[str, Any]:

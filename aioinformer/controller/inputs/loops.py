@@ -342,7 +342,10 @@ class LoopDetector:
         self._quiet_until[bool(why)] = now + self._quiet
         count = len(streak.times)
         seconds = streak.times[-1] - streak.times[0]
-        loop = f". It is a loop, because {why}: runs are 1 to 30 s apart until something else changes" if why else ""
+        if why:
+            loop = f". It is a loop, because {why}: runs are 1 to 30 s apart until something else changes"
+        else:
+            loop = ""
         _log.warning(
             "controller %s triggers itself: %s ran %d times in %.1f s, each time after a change that followed its own "
             "write: %s%s. Write only what differs from the cached object, or filter the change with when=",

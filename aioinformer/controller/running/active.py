@@ -400,7 +400,10 @@ class ActiveController:
         """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
         self.queue.release(run)
         # After an error, the backoff need not wait for the caches: the next run does.
-        on_late = None if isinstance(outcome, (Unfinished, Park)) else partial(self.results.update, ("stale",))
+        if isinstance(outcome, (Unfinished, Park)):
+            on_late = None
+        else:
+            on_late = partial(self.results.update, ("stale",))
         self.gate.hold(run.key, on_late, partial(self._settled, run, name, outcome))
 
     def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:

@@ -154,7 +154,10 @@ class SupervisedTask:
         self._failure = ""
         self._backoff = Backoff(settings.restart.backoff, random=random.random)
         self._errors = RepeatedErrors(_log)
-        strict = defaults.strict_writes if settings.strict_writes is None else settings.strict_writes
+        if settings.strict_writes is None:
+            strict = defaults.strict_writes
+        else:
+            strict = settings.strict_writes
         policy = WritePolicy(declared.writes, strict=strict, dry_run=settings.dry_run, log=_log)
         # No run waits for its own writes: these are not about a key.
         self._writes = OwnWrites(lambda group, plural: (), services.client, field_manager=declared.name, policy=policy)
@@ -178,7 +181,10 @@ class SupervisedTask:
                 self._restarts += 1
             self._failure = ""
             self._enter("ended")
-            again = "the next term" if self.declared.elected and term is not None else "the next start of the manager"
+            if self.declared.elected and term is not None:
+                again = "the next term"
+            else:
+                again = "the next start of the manager"
             _log.info("background task %s has returned: it does not run before %s", name, again)
         finally:
             if self.phase != "ended":

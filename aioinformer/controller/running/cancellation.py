@@ -74,7 +74,10 @@ class Cancellation:
             await asyncio.wait({hurry, *self.attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         cut = list(self.attempts)
         at = loop.time()
-        reason = "the manager ends at once" if hurry.done() else f"it did not end within {grace:g} s of the stop"
+        if hurry.done():
+            reason = "the manager ends at once"
+        else:
+            reason = f"it did not end within {grace:g} s of the stop"
         await self.cut(cut, reason, 1.0 if hurry.done() else CLEANING_UP, hurry)
         in_threads = []
         for task in cut:

@@ -127,7 +127,10 @@ class Office:
 
     def _apply(self, standing: Standing) -> None:
         """Let the election and the ring know whether this replica stands."""
-        reason = "" if standing.stands else "this replica does not stand before its controllers have synced"
+        if standing.stands:
+            reason = ""
+        else:
+            reason = "this replica does not stand before its controllers have synced"
         if standing.paused:
             limit = self._settings.sync_timeout
             reason = f"no controller of this replica has been able to work for {limit:g} s: another one may"

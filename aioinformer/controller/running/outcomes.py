@@ -73,7 +73,10 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
     if task.cancelled():
         if attempt.cut:
             return "cancelled", Unfinished(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
-        who = "code outside of the manager cancelled it" if task.cancelling() else "nothing cancelled it"
+        if task.cancelling():
+            who = "code outside of the manager cancelled it"
+        else:
+            who = "nothing cancelled it"
         cancelled = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
         error: BaseException | None = cancelled
     else:
@@ -106,7 +109,9 @@ def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
     after = result.after
     if result.at is not None:
         after = max(0.0, (result.at - datetime.now(UTC)).total_seconds())
-    return ("success", Finished()) if after is None else ("again", Again(now + after, result.priority))
+    if after is None:
+        return ("success", Finished())
+    return ("again", Again(now + after, result.priority))
 
 
 def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
@@ -175,7 +180,10 @@ def log_outcome(
         if name in _QUIET:
             _log.debug("%s ended with %s; %s", what, _described(error), after, extra=extra)
             return
-        level = logging.WARNING if all(isinstance(each, _EXPECTED) for each in leaves(error)) else logging.ERROR
+        if all(isinstance(each, _EXPECTED) for each in leaves(error)):
+            level = logging.WARNING
+        else:
+            level = logging.ERROR
         line = "%s failed with %s; %s"
         arguments = [outcome.reason or _described(error), after]
         if name == "retry_after":
@@ -231,4 +239,6 @@ def _conflicts_in(error: BaseException) -> str:
 
 def _shown(result: Any) -> str:
     # Not its repr: it may be an object of the API with all its content.
-    return repr(result) if isinstance(result, (bool, int, float)) else f"an object of type {type(result).__name__}"
+    if isinstance(result, (bool, int, float)):
+        return repr(result)
+    return f"an object of type {type(result).__name__}"

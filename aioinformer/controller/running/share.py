@@ -76,7 +76,9 @@ class Share:
     def slot_of(self, key: ObjectName) -> int | None:
         """Return the slot of a key; None if it is not known, because its object never was in the cache."""
         uid = self.uid_of(key)
-        return self.membership.slot_of(uid, key.namespace) if uid or self.membership.ring.by == "namespace" else None
+        if uid or self.membership.ring.by == "namespace":
+            return self.membership.slot_of(uid, key.namespace)
+        return None
 
     def uid_of(self, key: ObjectName) -> str:
         """Return the uid of the object of a key, or of the one that was deleted last under this name; "" for none."""
@@ -97,7 +99,9 @@ class Share:
         return self._grant(self.slot_of(key))
 
     def _grant(self, slot: int | None) -> SlotGrant | None:
-        return self.membership.grant(slot) if slot is not None and slot in self._ready else None
+        if slot is not None and slot in self._ready:
+            return self.membership.grant(slot)
+        return None
 
     def check_write(self, key: ObjectName, uid: str, write: Leaving) -> None:
         """Check that a run may write this: objects of its resource are in slots of this replica.

@@ -82,6 +82,8 @@ class Standing:
     def seconds_left(self, now: float) -> float:
         """Return for how many seconds the decision holds, unless a controller or the office changes."""
         if self.stands:
-            return float("inf") if self._unable_since is None else max(0.0, self._unable_since + self._timeout - now)
+            if self._unable_since is None:
+                return float("inf")
+            return max(0.0, self._unable_since + self._timeout - now)
         some = self._began + SOME
         return max(0.0, (min(some, self._until) if some > now else self._until) - now)

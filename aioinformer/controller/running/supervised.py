@@ -64,7 +64,10 @@ class Supervised:
         self._restarts = 0
         self.restarting = ""
         self.ended = False
-        strict = defaults.strict_writes if settings.strict_writes is None else settings.strict_writes
+        if settings.strict_writes is None:
+            strict = defaults.strict_writes
+        else:
+            strict = settings.strict_writes
         policy = WritePolicy(
             controller.writes,
             status_of=controller.resource,

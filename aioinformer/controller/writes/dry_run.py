@@ -153,7 +153,9 @@ def _rest_of(operation: dict[str, Any], *, values: bool, secret: bool) -> str:
 
 def _bounded(lines: list[str]) -> list[str]:
     shown = [line if len(line) <= _LINE else f"{line[:_LINE]}… ({len(line)} characters)" for line in lines]
-    return shown if len(shown) <= _LINES else [*shown[:_LINES], f"… and {len(shown) - _LINES} more lines"]
+    if len(shown) <= _LINES:
+        return shown
+    return [*shown[:_LINES], f"… and {len(shown) - _LINES} more lines"]
 
 
 def _identified(obj: dict[str, Any], target: Target) -> dict[str, Any]:

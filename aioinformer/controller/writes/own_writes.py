@@ -89,7 +89,10 @@ class OwnWrites:
     ) -> None:
         client = transport if isinstance(transport, Client) else Client(transport)
         self.policy = policy or WritePolicy()
-        self._client = client if field_manager is None else client.with_options(field_manager=field_manager)
+        if field_manager is None:
+            self._client = client
+        else:
+            self._client = client.with_options(field_manager=field_manager)
         self._inputs = inputs
         self._timeout = timeout
         self._reading = asyncio.Semaphore(_READS)

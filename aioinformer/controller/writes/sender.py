@@ -159,7 +159,10 @@ class RecordingSender(Sender):
         if target is not None:
             if permit.must_read(target, request):
                 stored = await self._read(target, request, settings)
-            uid = _uid_in(stored) if stored and target.subresource in WITH_UID else permit.uid_of(target)
+            if stored and target.subresource in WITH_UID:
+                uid = _uid_in(stored)
+            else:
+                uid = permit.uid_of(target)
             if uid:
                 request = with_uid(request, target, uid)
         # A dry run changes nothing, so it may be sent on old caches.
@@ -199,7 +202,10 @@ class RecordingSender(Sender):
 
     async def _read(self, target: Target, request: HttpRequest, settings: Settings) -> bytes | None:
         """Return the object that a write is about; None if there is none, and the write may make it."""
-        path = request.path.removesuffix(f"/{target.subresource}") if target.subresource else request.path
+        if target.subresource:
+            path = request.path.removesuffix(f"/{target.subresource}")
+        else:
+            path = request.path
         read = replace(request, path=path, method="GET", query=(), body=None, sending=None)
         try:
             return await super().exchange(read, settings, safe=True)

@@ -90,7 +90,10 @@ class _Lists:
     def member(self, values: list[Any], place: int, names: Any) -> _Member:
         """Return what a member is known by."""
         value = values[place]
-        keys = {name: value[name] for name in names if name in value} if isinstance(value, dict) else {}
+        if isinstance(value, dict):
+            keys = {name: value[name] for name in names if name in value}
+        else:
+            keys = {}
         found = _Member(keys) if keys else _Member(digest=_digest(value))
         return _Member(found.keys, found.digest, bisect_left(self._equal(values, found), place))
 

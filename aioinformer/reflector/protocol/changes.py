@@ -179,7 +179,9 @@ def summary(keys: Collection[str], number: int) -> str:
     count = f"{number} object{'s' if number > 1 else ''} cannot be decoded"
     if named:
         count += f" ({', '.join(named)}{', …' if number > len(named) else ''})"
-    return f"{count}; a list with an object without a readable name deletes nothing" if "" in keys else count
+    if "" in keys:
+        return f"{count}; a list with an object without a readable name deletes nothing"
+    return count
 
 
 def skip(quarantine: Quarantine, error: DecodeError, log: Callable[[str], None]) -> bool:

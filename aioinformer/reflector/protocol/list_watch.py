@@ -175,7 +175,10 @@ class ListWatchProtocol:
             if state.stage is Stage.WATCH:
                 return self._watches.reading
             idle_timeout = self.options.idle_timeout
-            until = self._stream.ends_at if state.stage is Stage.STREAM else self._progress_at + idle_timeout
+            if state.stage is Stage.STREAM:
+                until = self._stream.ends_at
+            else:
+                until = self._progress_at + idle_timeout
             return Read(until, initial=True, silence=idle_timeout)
         if state.stage is Stage.DECIDE:
             self._decide(now)

@@ -309,7 +309,9 @@ class Watches:
 
     def _stage_after_watch(self) -> Stage:
         """Return `OPEN`, or `DECIDE` without a version: the next watch would not show objects deleted in between."""
-        return Stage.DECIDE if starts_without_version(self._state.position.version) else Stage.OPEN
+        if starts_without_version(self._state.position.version):
+            return Stage.DECIDE
+        return Stage.OPEN
 
     # Silence.
 

@@ -178,7 +178,10 @@ def _fields(name: str) -> list[Field]:
 
 def _slot(rank: int, field: Field, stored: bool, filled: bool) -> _Slot:
     write = _writer(field.kind, stored, filled)
-    null = _LEFT_OUT if field.omit_empty or (stored and field.name in _NEVER_NULL) else None
+    if field.omit_empty or (stored and field.name in _NEVER_NULL):
+        null = _LEFT_OUT
+    else:
+        null = None
     if field.shape != "one":
         if write is not None:
             write = partial(_encode_items if field.shape == "list" else _encode_values, write)
@@ -226,7 +229,9 @@ def _encode_items(write: Writer, values: Any) -> Any:
 
 
 def _encode_values(write: Writer, values: Any) -> Any:
-    return {key: write(value) for key, value in values.items()} if isinstance(values, dict) else values
+    if isinstance(values, dict):
+        return {key: write(value) for key, value in values.items()}
+    return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,10 @@ def _refusal(user: User, attributes: RequestAttributes, reason: str = "") -> sta
     """Return the 403 error for a user who may not do something."""
     why = f'User "{user.name}" cannot {attributes}' + (f": {reason}" if reason else "")
     details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
-    subject = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    if attributes.group:
+        subject = f"{attributes.resource}.{attributes.group}"
+    else:
+        subject = attributes.resource
     if attributes.name:
         subject = f"{subject} {quote(attributes.name)}"
     message = f"{subject} is forbidden: {why}" if attributes.resource else f"forbidden: {why}"

@@ -89,7 +89,10 @@ class RequestAttributes:
         if self.path:
             return f'{self.verb} path "{self.path}"'
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        if self.namespace:
+            where = f'in the namespace "{self.namespace}"'
+        else:
+            where = "at the cluster scope"
         return f'{self.verb} resource "{resource}" in API group "{self.group}" {where}'
 
 

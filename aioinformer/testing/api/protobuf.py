@@ -209,7 +209,9 @@ def _micro_time(data: bytes) -> str | None:
 def _int_or_string(data: bytes) -> int | str:
     fields = _split(data)
     is_text = bool(_number(fields.get(1, ())))
-    return _text(_joined(fields.get(3, ())[-1:])) if is_text else _signed(_number(fields.get(2, ())), 32)
+    if is_text:
+        return _text(_joined(fields.get(3, ())[-1:]))
+    return _signed(_number(fields.get(2, ())), 32)
 
 
 def _raw_json(data: bytes) -> Any:

@@ -114,7 +114,10 @@ class Served:
 
     def form(self, record: Stored) -> bytes:
         """Return what lists and watches send of an object. A webhook has converted it already."""
-        found = None if self.webhook is None else self.webhook.form(record, self.resource.api_version)
+        if self.webhook is None:
+            found = None
+        else:
+            found = self.webhook.form(record, self.resource.api_version)
         return self.body(record.body) if found is None else found
 
     def has_form(self, record: Stored) -> bool:
@@ -129,7 +132,9 @@ class Served:
         Objects of custom resources with a webhook are stored in the version that was the stored one when they were
         written last.
         """
-        return self if self.webhook is None else self.webhook.versions.get(decode(body)["apiVersion"], self)
+        if self.webhook is None:
+            return self
+        return self.webhook.versions.get(decode(body)["apiVersion"], self)
 
     def decoded(self, body: bytes) -> Mapping[str, Any]:
         """Return an object in the stored version, from its body in that version or in this one."""

@@ -179,7 +179,10 @@ class FaultEffects:
                 if resource is None:
                     message = f'forbidden: User "system:anonymous" cannot {target.method.lower()} path "{target.path}"'
                     return StatusError(403, "Forbidden", message, details={})
-                scope = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
+                if target.namespace:
+                    scope = f'in the namespace "{target.namespace}"'
+                else:
+                    scope = "at the cluster scope"
                 why = (
                     f'User "system:anonymous" cannot {target.verb} resource "{resource.plural}" '
                     f'in API group "{resource.group}" {scope}'

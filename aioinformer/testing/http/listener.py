@@ -210,6 +210,9 @@ def _is_local_origin(origin: str) -> bool:
 
 
 def _foreign(header: str, values: list[str]) -> statuses.StatusError:
-    subject = f"{header} {', '.join(values)!r} is" if values else f"without {header} a request is"
+    if values:
+        subject = f"{header} {', '.join(values)!r} is"
+    else:
+        subject = f"without {header} a request is"
     message = f"{subject} refused: this server answers requests to localhost, 127.0.0.0/8 and [::1] only"
     return statuses.StatusError(403, "Forbidden", message)

@@ -87,7 +87,9 @@ def _health_report(
     if checks is None or (check and check not in checks) or path.endswith("/"):
         return None
     if check:
-        return (False, "internal server error: not finished\n") if check in failing else (True, "ok")
+        if check in failing:
+            return (False, "internal server error: not finished\n")
+        return (True, "ok")
     failed = [name for name in checks if name in failing and name not in excluded]
     if not failed and not verbose:
         return True, "ok"

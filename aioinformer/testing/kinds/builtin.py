@@ -65,7 +65,9 @@ def object_causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]
     type_ = kind_type(served)
     found = [] if type_ is None else list(_faults(obj, type_, ""))
     found += _ephemeral_faults(served.resource.group_resource, obj, old)
-    return [*found, *_changes(served.resource.group_resource, obj, old)] if old is not None else found
+    if old is not None:
+        return [*found, *_changes(served.resource.group_resource, obj, old)]
+    return found
 
 
 def _faults(value: Any, type_: FieldType, path: str) -> Iterator[Cause]:

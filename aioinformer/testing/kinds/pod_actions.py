@@ -168,7 +168,9 @@ def _unbindable(pod: Mapping[str, Any]) -> str:
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if node := spec.get("nodeName"):
         return f'pod {name} is already assigned to node "{node}"'
-    return f"pod {name} has non-empty .spec.schedulingGates" if spec.get("schedulingGates") else ""
+    if spec.get("schedulingGates"):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
 
 
 def _is_for(budget: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -218,11 +218,10 @@ def quality_of_service(spec: Mapping[str, Any]) -> str:
     """Return the class for a pod's requests and limits."""
     of_pod = spec.get("resources") or {}
     # Pod-level resources take precedence.
-    containers = (
-        [of_pod]
-        if of_pod.get("requests") or of_pod.get("limits")
-        else [each.get("resources") or {} for each in _containers(spec)]
-    )
+    if of_pod.get("requests") or of_pod.get("limits"):
+        containers = [of_pod]
+    else:
+        containers = [each.get("resources") or {} for each in _containers(spec)]
     asked = [
         section.get(name)
         for resources in containers

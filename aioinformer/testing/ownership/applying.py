@@ -84,7 +84,10 @@ def _untyped(served: Served, metadata: Any, wrong: list[str]) -> StatusError:
     known = metadata if isinstance(metadata, dict) else {}
     namespace, name = (each if isinstance(each := known.get(field), str) else "" for field in ("namespace", "name"))
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    text = wrong[0] if len(wrong) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in wrong)
+    if len(wrong) == 1:
+        text = wrong[0]
+    else:
+        text = "errors:\n" + "\n".join(f"  {line}" for line in wrong)
     return statuses.internal_error(f"failed to create typed patch object ({namespace}/{name}; {kind}): {text}")
 
 
@@ -139,7 +142,10 @@ def _check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
     A line reads like `.spec.size: field not declared in schema`.
     """
     # A value that may be a number or a string has several types.
-    wanted = None if "oneOf" in type_.node or _INT_OR_STRING in type_.node else _WANTED.get(type_.node.get("type", ""))
+    if "oneOf" in type_.node or _INT_OR_STRING in type_.node:
+        wanted = None
+    else:
+        wanted = _WANTED.get(type_.node.get("type", ""))
     if wanted is not None and value is not None and not wanted[1](value):
         return [f"{path}: expected {wanted[0]}, got {quote(value)}"]
     if isinstance(value, dict):

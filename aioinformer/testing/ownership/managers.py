@@ -433,7 +433,10 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
     if old is None:
         owners = owners or {}
         # A new built-in object starts as the zero value of a Go type, which has some fields.
-        old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
+        if served.custom:
+            old = {}
+        else:
+            old = go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
     ignored = ignored_fields(served, by)
     write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored, forms_of(served)))
 

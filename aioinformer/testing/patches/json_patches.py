@@ -178,7 +178,9 @@ def _find(document: Any, operation: dict[str, Any], field: str) -> tuple[dict[st
 
 
 def _get(container: dict[str, Any] | list[Any], key: str) -> Any:
-    return container.get(key) if isinstance(container, dict) else container[_index(container, key)]
+    if isinstance(container, dict):
+        return container.get(key)
+    return container[_index(container, key)]
 
 
 def _add(container: dict[str, Any] | list[Any], key: str, value: Any) -> None:

@@ -81,7 +81,9 @@ def _replace_surrogates(value: Any) -> Any:
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         return {_replace_surrogates(key): _replace_surrogates(each) for key, each in value.items()}
-    return [_replace_surrogates(each) for each in value] if isinstance(value, _NESTED) else value
+    if isinstance(value, _NESTED):
+        return [_replace_surrogates(each) for each in value]
+    return value
 
 
 def apply_patch(

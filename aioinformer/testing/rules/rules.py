@@ -203,15 +203,16 @@ def _read_node(schema: Any, *, is_object: bool = False) -> Rules | None:
     properties = {name: rules for name, rules in below.items() if rules is not None}
     others, items = (_read_node(schema.get(part)) for part in ("additionalProperties", "items"))
     has_rules = own_rules or properties or others or items
-    return (
-        Rules(schema, make_reader(schema, is_object=is_object), own_rules, properties, others, items)
-        if has_rules
-        else None
-    )
+    if has_rules:
+        return Rules(schema, make_reader(schema, is_object=is_object), own_rules, properties, others, items)
+    return None
 
 
 def _rule(declaration: Mapping[str, Any], type_: Type, schema: Mapping[str, Any]) -> Rule:
-    message = compile_message(declaration, type_) if declaration.get("messageExpression") else None
+    if declaration.get("messageExpression"):
+        message = compile_message(declaration, type_)
+    else:
+        message = None
     try:
         field = field_name(declaration.get("fieldPath") or "", schema)
     except FieldNameError:
@@ -318,7 +319,10 @@ def _message(rule: Rule, scope: Mapping[str, Any]) -> str:
 def _cause(rule: Rule, path: str, value: Any, message: str) -> Cause:
     field = ".".join(filter(None, (path, rule.field))) or "<nil>"
     reason = str(rule.declaration.get("reason") or "FieldValueInvalid")
-    shown = "" if isinstance(value, dict | list) else f"{json.dumps(value, ensure_ascii=False)}: "
+    if isinstance(value, dict | list):
+        shown = ""
+    else:
+        shown = f"{json.dumps(value, ensure_ascii=False)}: "
     kind = {"FieldValueForbidden": "Forbidden", "FieldValueRequired": "Required value"}.get(reason)
     return Cause(reason, field, f"{kind or f'Invalid value: {shown}'.removesuffix(': ')}: {message}")
 

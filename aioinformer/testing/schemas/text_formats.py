@@ -105,7 +105,10 @@ def _is_uri(text: str) -> bool:
 def _is_email(text: str) -> bool:
     name, address = parseaddr(text)
     local, at, domain = address.rpartition("@")
-    whole = text.strip().endswith(f"{address}>") if name else text.strip() in (address, f"<{address}>")
+    if name:
+        whole = text.strip().endswith(f"{address}>")
+    else:
+        whole = text.strip() in (address, f"<{address}>")
     return whole and bool(at and domain and _LOCAL_PART.fullmatch(local))
 
 

@@ -114,7 +114,9 @@ def _schema_or_alternative(value: Any, name: str, schemas: Mapping[str, Any], pa
             raise _refuse(value, path, "bool or JSON schema")
         return value
     element = {"$ref": f"{_REF}{_SCHEMA}"} if name.endswith("OrArray") else {"type": "string"}
-    return [_element(each, element, schemas, path) for each in value] if isinstance(value, list) else None
+    if isinstance(value, list):
+        return [_element(each, element, schemas, path) for each in value]
+    return None
 
 
 def _element(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], path: str) -> Any:

@@ -162,7 +162,10 @@ class ApiServer(Contents):
     @property
     def url(self) -> str:
         """The address that the server listens on, without a slash at the end."""
-        host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
+        if ":" in self._listener.host:
+            host = f"[{self._listener.host}]"
+        else:
+            host = self._listener.host
         return f"{'https' if self._authority else 'http'}://{host}:{self._listener.port}"
 
     @property

@@ -178,7 +178,10 @@ class GarbageCollector:
             return False
         place = self._garbage_candidates.popleft()
         served = self._served(place)
-        record = None if served is None else self._cluster.store.collection(served).get(place.key)
+        if served is None:
+            record = None
+        else:
+            record = self._cluster.store.collection(served).get(place.key)
         if served is not None and record is not None:
             try:
                 self._look_at(served, record, decode(record.body)["metadata"])
@@ -221,7 +224,10 @@ class GarbageCollector:
         if kind is None:
             # Unknown kind: the owner may exist, so nothing is deleted.
             return _Owner(reference, exists=True, waits=False)
-        key = f"{record.namespace}/{reference.get('name')}" if kind.resource.namespaced else str(reference.get("name"))
+        if kind.resource.namespaced:
+            key = f"{record.namespace}/{reference.get('name')}"
+        else:
+            key = str(reference.get("name"))
         owner = self._cluster.store.collection(kind).get(key)
         if owner is None or owner.uid != reference.get("uid"):
             return _Owner(reference, exists=False, waits=False)
@@ -231,7 +237,10 @@ class GarbageCollector:
 
     def _blocks(self, place: Place, uid: str) -> bool:
         served = self._served(place)
-        record = None if served is None else self._cluster.store.collection(served).get(place.key)
+        if served is None:
+            record = None
+        else:
+            record = self._cluster.store.collection(served).get(place.key)
         if record is None:
             return False
         owners = decode(record.body)["metadata"].get("ownerReferences") or ()
@@ -239,7 +248,10 @@ class GarbageCollector:
 
     def _forget_owner(self, place: Place, uid: str) -> None:
         served = self._served(place)
-        record = None if served is None else self._cluster.store.collection(served).get(place.key)
+        if served is None:
+            record = None
+        else:
+            record = self._cluster.store.collection(served).get(place.key)
         if served is None or record is None:
             return
 

@@ -89,7 +89,9 @@ def is_created_by_update(served: Served) -> bool:
 
 def default_policy(served: Served) -> str:
     """Return the default propagation policy of deletions: the oldest kinds orphan their dependents."""
-    return "Orphan" if served.resource.group_resource in _ORPHANS_BY_DEFAULT else "Background"
+    if served.resource.group_resource in _ORPHANS_BY_DEFAULT:
+        return "Orphan"
+    return "Background"
 
 
 def prepare_create(served: Served, obj: dict[str, Any], admission: Admission | None) -> None:

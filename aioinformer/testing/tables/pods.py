@@ -187,9 +187,13 @@ def _restarts(statuses: list[Any], now: datetime) -> str:
     count = sum(status.get("restartCount", 0) for status in statuses)
     finished = (instant(field(status, "lastState.terminated.finishedAt", "")) for status in statuses)
     moments = [moment for moment in finished if moment]
-    return f"{count} ({human_duration(now - max(moments))} ago)" if count and moments else str(count)
+    if count and moments:
+        return f"{count} ({human_duration(now - max(moments))} ago)"
+    return str(count)
 
 
 def _readiness_gates(pod: Mapping[str, Any]) -> str:
     gates = [gate.get("conditionType", "") for gate in field(pod, "spec.readinessGates", [])]
-    return f"{sum(condition(pod, gate) == 'True' for gate in gates)}/{len(gates)}" if gates else "<none>"
+    if gates:
+        return f"{sum(condition(pod, gate) == 'True' for gate in gates)}/{len(gates)}"
+    return "<none>"

@@ -150,7 +150,10 @@ def _event(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     new = "regarding" in obj or "note" in obj
     first_field = "deprecatedFirstTimestamp" if new else "firstTimestamp"
     last_field = "deprecatedLastTimestamp" if new else "lastTimestamp"
-    first = since(obj, first_field, now) if obj.get(first_field) else since(obj, "eventTime", now)
+    if obj.get(first_field):
+        first = since(obj, first_field, now)
+    else:
+        first = since(obj, "eventTime", now)
     last = since(obj, last_field, now) if obj.get(last_field) else first
     times = obj.get("deprecatedCount" if new else "count") or 1
     if obj.get("series"):

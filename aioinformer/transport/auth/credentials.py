@@ -243,7 +243,10 @@ async def _connect_to_context(found: Context, max_requests: int | None) -> Conne
 def _access_of(found: Context) -> Access:
     server = found.cluster["server"].rstrip("/")
     credentials: Credentials = FixedCredentials()
-    owner = Owner(found.where, "log in again, or correct the user") if found.user_name else _nobody(found)
+    if found.user_name:
+        owner = Owner(found.where, "log in again, or correct the user")
+    else:
+        owner = _nobody(found)
     parts = urlsplit(server)
     if parts.scheme != "http" or stays_here(parts.hostname):
         credentials = _credentials_of(found)

@@ -268,7 +268,10 @@ async def obtain(credentials: Credentials, refused: Credential | None = None) ->
     else:
         if isinstance(answer, Credential) and (flaw := _flaw(answer)) is None:
             return answer
-        reason = flaw if isinstance(answer, Credential) else f"returned an object of type {type(answer).__name__}"
+        if isinstance(answer, Credential):
+            reason = flaw
+        else:
+            reason = f"returned an object of type {type(answer).__name__}"
         del answer  # it may be the bare token, and tracebacks may show local variables
         failure = TransportError(f"{_name(credentials)} {reason}; it must return a Credential")
     # Not in an `except` block: the caught error would become the context.
@@ -293,7 +296,9 @@ def place_of(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace is not None else ""
+    if trace is not None:
+        return f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return ""
 
 
 def bearer(token: Secret, source: str) -> str:

@@ -126,7 +126,10 @@ class Lanes:
         if not self._priorities:
             return None
         overdue = self._overdue
-        ring = overdue if overdue and self._turn_of_overdue else self._rings[self._priorities[-1]]
+        if overdue and self._turn_of_overdue:
+            ring = overdue
+        else:
+            ring = self._rings[self._priorities[-1]]
         self._turn_of_overdue = ring is not overdue
         lane = next(iter(ring))
         if len(ring) > 1:

@@ -347,7 +347,9 @@ class Schedule:
         """Count conflicts in a row; return the outcome, as that of a failed attempt if there are too many of them."""
         record = self.failing.setdefault(run.key, Failing(since=now))
         record.conflicts = record.conflicts + 1 if outcome.soon else 0
-        return replace(outcome, counted=True, soon=False) if record.conflicts >= LASTING_CONFLICT else outcome
+        if record.conflicts >= LASTING_CONFLICT:
+            return replace(outcome, counted=True, soon=False)
+        return outcome
 
     def _count(self, run: Run, outcome: Unfinished) -> str | None:
         """Count a run that did not succeed; return a reason to park the key, or None."""

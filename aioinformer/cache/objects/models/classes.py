@@ -116,7 +116,10 @@ def _make(model: str, outer: list[str]) -> type[Model]:
         methods["__post_init__"] = _amended(empty, quantities)
     for attribute in attributes:
         field = attribute.name
-        annotation = _QUANTITIES[attribute.notation] if attribute.quantity else _annotation(attribute.notation, outer)
+        if attribute.quantity:
+            annotation = _QUANTITIES[attribute.notation]
+        else:
+            annotation = _annotation(attribute.notation, outer)
         if field.startswith("_"):  # "from" is a keyword; `_from` is its name in the client library
             field = f"{field[1:]}_"
             methods[attribute.name] = property(attrgetter(field), doc=f"The same as `{field}`.")

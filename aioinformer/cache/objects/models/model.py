@@ -36,7 +36,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         present = [name for name in self.openapi_types if getattr(self, name) is not None]
-        return f"<{type(self).__name__}: {', '.join(present)}>" if present else f"<{type(self).__name__}>"
+        if present:
+            return f"<{type(self).__name__}: {', '.join(present)}>"
+        return f"<{type(self).__name__}>"
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Iterate over the members of the JSON, so that `dict(spec)` is `spec.to_dict()`, as for pydantic's models."""

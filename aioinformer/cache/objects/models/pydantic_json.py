@@ -25,11 +25,15 @@ def _completed(value: Any, made: Any) -> Any:
     """Return what pydantic has made of a value, with its secrets, and without what is None by default."""
     if hasattr(value, "get_secret_value") and not hasattr(value, "model_dump_json"):
         secret = value.get_secret_value()
-        return secret.decode() if isinstance(secret, bytes) else msgspec.to_builtins(secret, enc_hook=str)
+        if isinstance(secret, bytes):
+            return secret.decode()
+        return msgspec.to_builtins(secret, enc_hook=str)
     if hasattr(value, "model_dump_json"):
         if type(value).__pydantic_root_model__:
             return _completed(value.root, made)
-        return _of_fields(value, made, type(value).model_fields) if isinstance(made, dict) else made
+        if isinstance(made, dict):
+            return _of_fields(value, made, type(value).model_fields)
+        return made
     if isinstance(value, Mapping):
         if isinstance(made, dict) and len(made) == len(value):
             return {name: _completed(each, made[name]) for each, name in zip(value.values(), made, strict=True)}

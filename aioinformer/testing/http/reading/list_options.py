@@ -132,7 +132,10 @@ def parse_options(
     version = query.get("resourceVersion", "")
     match = query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
-    causes = _watch_causes(match, token, initial, watch_list) if watch else _list_causes(version, match, token, initial)
+    if watch:
+        causes = _watch_causes(match, token, initial, watch_list)
+    else:
+        causes = _list_causes(version, match, token, initial)
     if causes:
         raise statuses.invalid("ListOptions", "meta.k8s.io", "", causes)
     if name:
@@ -190,13 +193,17 @@ def _of_one(selection: Selection, name: str) -> Selection:
     wanted = FieldRequirement("metadata.name", name)
     if not selection.fields.empty and wanted not in selection.fields.requirements:
         raise statuses.bad_request("fieldSelector metadata.name doesn't match requested name")
-    return selection if wanted in selection.fields.requirements else replace(selection, fields=FieldSelector((wanted,)))
+    if wanted in selection.fields.requirements:
+        return selection
+    return replace(selection, fields=FieldSelector((wanted,)))
 
 
 def version_fault(version: str) -> str:
     """Return what is wrong with the version that a client sent; "" if it is empty or a number."""
     is_valid = not version or is_number(version, bits=64)
-    return "" if is_valid else f'resourceVersion: Invalid value: "{version}": it is not a number'
+    if is_valid:
+        return ""
+    return f'resourceVersion: Invalid value: "{version}": it is not a number'
 
 
 def _list_causes(version: str, match: str, token: str, initial: bool | None) -> list[Cause]:

@@ -158,7 +158,10 @@ class Reads:
             query["ignored"] = "true"
         refused = query.get("sendInitialEvents") and self._faults.strike("refuse_send_initial_events", target)
         options = parse_options(query, served, target.namespace, target.name, watch_list=not refused)
-        tables = self._cluster.admission.render(served, wanted, query) if wanted.form == "table" else None
+        if wanted.form == "table":
+            tables = self._cluster.admission.render(served, wanted, query)
+        else:
+            tables = None
         response = web.StreamResponse(headers={"Content-Type": JSON, **common_headers(request)})
         response.enable_chunked_encoding()
         # Send the header before the first event: the client must know that its watch is open.
@@ -248,7 +251,9 @@ class Reads:
     def _source(self, target: Target) -> Storage:
         """Return the storage that answers a list or a get."""
         stale = self._faults.strike("stale_replica", target)
-        return self._cluster.store.storage if stale is None or stale.replica is None else stale.replica
+        if stale is None or stale.replica is None:
+            return self._cluster.store.storage
+        return stale.replica
 
     async def _wait_for_version(self, storage: Storage, version: int) -> None:
         """Wait until a version has happened.

@@ -162,7 +162,9 @@ class Webhooks:
             await self._validate(write, decode(body), old)
             if (store.find(served, namespace, name) if name else None) is record:
                 try:
-                    return plain(options.dry_run) if changed is sent else store_changed(changed, options.dry_run)
+                    if changed is sent:
+                        return plain(options.dry_run)
+                    return store_changed(changed, options.dry_run)
                 except ConversionNeeded as needed:
                     await self.conversions.learn(needed)
         raise statuses.object_modified(served.resource, name)
