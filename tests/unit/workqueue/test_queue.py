@@ -223,6 +223,7 @@ async def test_queue_of_a_name_is_registered_once() -> None:
         WorkQueue("pods", metrics=metrics)
     for _ in range(2):
         WorkQueue(metrics=metrics)
+    assert registry.get_sample_value("workqueue_depth", {"name": ""}) is None
 
 
 @pytest.mark.conformance("WQ-07")

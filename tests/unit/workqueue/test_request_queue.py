@@ -487,3 +487,24 @@ async def test_workers_that_give_up_waiting_leave_nothing_behind(monkeypatch: py
                 async with asyncio.timeout(1):
                     await queue.get()
     assert len(made) < 10
+
+
+async def test_drain_of_a_queue_that_was_idle_waits_for_what_runs_now(tasks: asyncio.TaskGroup) -> None:
+    queue = RequestQueue()
+    queue.add(ONE, UPDATED)
+    queue.finish(await queue.get(), Finished())
+    queue.add(ONE, UPDATED)
+    run = await queue.get()
+    drain = tasks.create_task(queue.drain())
+    await settled()
+    assert not drain.done()
+    queue.finish(run, Finished())
+    await drain
+
+
+def test_queues_without_a_name_have_no_metrics() -> None:
+    registry = CollectorRegistry()
+    metrics = PrometheusMetrics(registry)
+    for _ in range(2):
+        RequestQueue(metrics=metrics)
+    assert registry.get_sample_value("workqueue_depth", {"name": ""}) is None

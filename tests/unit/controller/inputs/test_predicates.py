@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +20,11 @@ from aioinformer.controller.inputs import content
 from aioinformer.controller.predicates import condition_changed, content_changed, object_changed, version_changed
 from aioinformer.errors import UsageError
 from tests.unit.controller.inputs.inputs import document, update, view_of, widget
+
+
+def small_only(change: Change) -> bool:
+    return bool(change.new.spec["size"] < 2)
+
 
 FINALIZED = {"finalizers": ["example.com/cleanup"]}
 
@@ -147,6 +154,49 @@ def test_paths_lead_through_lists() -> None:
 
 
 @pytest.mark.behaviour("C-24")
+def test_steps_of_digits_lead_through_objects_too() -> None:
+    def state(**data: str) -> Any:
+        return widget(data=data)
+
+    first = fields_changed("data.0")
+    assert first(Change("updated", state(**{"0": "a"}), state(**{"0": "b"})))
+    assert not first(Change("updated", state(**{"0": "a"}), state(**{"0": "a", "1": "b"})))
+    assert not first(Change("updated", widget(data="a"), widget(data="b"))), "a text has no members"
+    assert not first(Change("updated", widget(data=None), widget(data={})))
+    assert fields_changed("data")(Change("updated", widget(data=None), widget(data={})))
+
+
+@pytest.mark.behaviour("C-19", "C-20")
+def test_members_that_are_omitted_by_lists_are_no_content() -> None:
+    """A list has no kind and apiVersion of its items, and a new object no status."""
+    listed = document(spec={"size": 1})
+    del listed["status"]
+    watched = {"kind": "Widget", "apiVersion": "example.com/v1", **listed}
+    watched["metadata"] = {**watched["metadata"], "resourceVersion": "2", "generation": 2, "managedFields": []}
+    for old, new in ((listed, watched), (watched, listed)):
+        same = Change("updated", view_of(old), view_of(new))
+        assert not content_changed(same)
+        assert not object_changed(same)
+        status = Change("updated", view_of(old), view_of({**new, "status": {}}))
+        assert not content_changed(status)
+        assert object_changed(status)
+
+
+@pytest.mark.behaviour("C-24")
+@pytest.mark.parametrize("storage", ["whole", "in part"])
+def test_what_is_not_stored_may_have_changed(storage: str) -> None:
+    def state(status: Any) -> Change:
+        return Change("updated", widget(status=status), widget(status=status), whole=storage == "whole")
+
+    dropped = storage == "in part"
+    assert content_changed(state(None)) == object_changed(state(None)) == dropped
+    assert condition_changed("Ready")(state({"conditions": []})) == dropped
+    assert not condition_changed("Ready")(state({"conditions": [{"type": "Ready", "status": "True"}]}))
+    assert fields_changed("spec.none")(state(None)) == dropped
+    assert not fields_changed("spec.none", "spec.size")(state(None)), "one of them is stored"
+
+
+@pytest.mark.behaviour("C-24")
 def test_kinds_without_a_generation_pass() -> None:
     old, new = (widget(metadata={"generation": None}, data={"key": value}) for value in "ab")
     assert generation_changed(Change("updated", old, new))
@@ -183,6 +233,22 @@ def test_a_function_decides_about_added_objects_too() -> None:
     assert (content_changed & ~small)(Change("added", None, widget(spec={"size": 2})))
 
 
+@pytest.mark.behaviour("C-23")
+@pytest.mark.parametrize("trigger", ["added", "initial", "resync"])
+@pytest.mark.parametrize("answer", [True, False])
+def test_combination_with_a_function_knows_what_has_no_answer(trigger: Any, answer: bool) -> None:
+    """The three values of Kleene's logic: no answer, with True or with False."""
+    decided = predicate(lambda change: answer)
+    change = Change(trigger, None if trigger != "resync" else widget(), widget())
+    for unknown in labels_changed, ~labels_changed:
+        for both in unknown & decided, decided & unknown:
+            assert both(change) == answer
+            assert (~both)(change), "the opposite has no answer, or passes"
+        for either in unknown | decided, decided | unknown:
+            assert either(change)
+            assert (~either)(change) == (not answer)
+
+
 @pytest.mark.behaviour("C-31")
 def test_wrong_uses_are_refused() -> None:
     async def asynchronous(change: Change) -> bool:
@@ -196,3 +262,12 @@ def test_wrong_uses_are_refused() -> None:
         labels_changed & (lambda change: True)  # type: ignore[operator]
     with pytest.raises(UsageError, match="returned NoneType; return True or False"):
         predicate(lambda change: None)(update())
+    with pytest.raises(UsageError, match="returned coroutine; return True or False"):
+        predicate(lambda change: asyncio.sleep(0))(update())
+    with pytest.raises(UsageError, match="name the type of the condition"):
+        condition_changed("")
+    with pytest.raises(UsageError, match="name at least one field"):
+        fields_changed()
+    named = predicate(small_only)
+    assert predicate(named) is named
+    assert re.fullmatch(r"~\(small_only at .* & labels_changed\)", repr(~(named & labels_changed)))

@@ -86,6 +86,23 @@ async def test_functions_return_keys_in_any_form(result: Any, expected: list[str
         assert await world.keys() == expected
 
 
+class Named:
+    """An object of a class of the user."""
+
+    def __init__(self, name: str, namespace: str) -> None:
+        self.metadata = {"name": name, "namespace": namespace}
+
+
+@pytest.mark.behaviour("C-29")
+@pytest.mark.parametrize(
+    "result", [Named("web", "shop"), [Named("web", "shop")], widget(metadata={"namespace": "shop"})]
+)
+async def test_functions_return_objects_of_any_class(result: Any) -> None:
+    async with World(lambda secret: result) as world:
+        world.secrets.put("token")
+        assert await world.keys() == ["shop/web"]
+
+
 @pytest.mark.behaviour("C-29")
 async def test_functions_see_the_states_before_and_after() -> None:
     async with World(lambda secret: secret.metadata.labels.get("for", [])) as world:

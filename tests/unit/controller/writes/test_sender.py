@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +16,8 @@ from aioinformer.client.targets import target_of
 from aioinformer.controller.errors import UndeclaredWrite
 from aioinformer.controller.writes import OwnWrites, WritePolicy
 from aioinformer.controller.writes.dry_run import pretend
-from aioinformer.errors import ApiNotFound, OptionError, TransportError, UsageError, WriteOutcomeUnknown
+from aioinformer.controller.writes.permits import Leaving, Permit
+from aioinformer.errors import ApiError, ApiNotFound, OptionError, TransportError, UsageError, WriteOutcomeUnknown
 from aioinformer.leaderelection import LeadershipLost
 from aioinformer.transport import HttpRequest
 from tests.support.cluster import built_in
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from aioinformer import Client
     from aioinformer.client import ResourceClient
+    from aioinformer.client.targets import Target
     from aioinformer.transport import Response
 
 SECRETS = built_in("v1/secrets")
@@ -131,6 +134,221 @@ async def test_write_that_waits_for_a_connection_ends_unsent(server: Server) -> 
             await maps.create(config_map("b"), timeout=2)
         assert not isinstance(failure.value, WriteOutcomeUnknown)
         assert not own.pending(KEY)
+
+
+# Permits.
+
+
+class Owning(Permit):
+    """A permit that knows the uid of each object, or has it read before, and records what leaves."""
+
+    def __init__(self, uid: str = "", *, reads: bool = False) -> None:
+        super().__init__(lambda: None)
+        self.uid = uid
+        self.reads = reads
+        self.left: list[Leaving] = []
+
+    def check(self, write: Leaving) -> float | None:
+        self.left.append(write)
+        return None
+
+    def must_read(self, target: Target, request: HttpRequest) -> bool:
+        return self.reads
+
+    def uid_of(self, target: Target) -> str:
+        return self.uid
+
+
+NAMED: dict[str, tuple[Callable[[Client], Awaitable[Any]], Any]] = {
+    "replace": (
+        WRITES["replace"],
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop", "uid": "own"}},
+    ),
+    "merge patch": (
+        lambda client: client.core.v1.configmaps.patch("shop/a", {"data": {"n": "1"}}),
+        {"data": {"n": "1"}, "metadata": {"uid": "own"}},
+    ),
+    "JSON patch": (
+        lambda client: client.core.v1.configmaps.patch("shop/a", [{"op": "remove", "path": "/data/n"}], "json"),
+        [{"op": "test", "path": "/metadata/uid", "value": "own"}, {"op": "remove", "path": "/data/n"}],
+    ),
+    "status": (WRITES["patch status"], {"status": {"replicas": 2}, "metadata": {"uid": "own"}}),
+    "scale": (WRITES["patch scale"], {"spec": {"replicas": 2}, "metadata": {"uid": "own"}}),
+    "delete": (
+        WRITES["delete"],
+        {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "own"}},
+    ),
+    "delete one version": (
+        lambda client: client.core.v1.configmaps.delete("shop/a", resource_version="7"),
+        {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"resourceVersion": "7", "uid": "own"}},
+    ),
+    "delete another object": (
+        lambda client: client.core.v1.configmaps.delete("shop/a", uid="other"),
+        {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "other"}},
+    ),
+    "replace another object": (
+        lambda client: client.core.v1.configmaps.replace(config_map("a", uid="other")),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop", "uid": "other"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("write", NAMED)
+async def test_write_names_the_uid_that_its_permit_knows(server: Server, write: str) -> None:
+    send, body = NAMED[write]
+    server.fault = lambda request: "422"
+    async with running(server) as writes:
+        for uid in "own", "":
+            with pytest.raises(ApiError):
+                await send(writes.client(KEY, permit=Owning(uid)))
+    named, plain = (msgspec.json.decode(each.body or b"{}") for each in server.writes)
+    assert named == body
+    if isinstance(body, list):
+        assert plain == body[1:]
+    elif "another" in write:
+        assert plain in (body, {"preconditions": {"uid": "other"}})
+    else:
+        assert "own" not in str(plain)
+
+
+@pytest.mark.parametrize(
+    ("options", "preconditions"),
+    [
+        ({}, {"uid": "own"}),
+        ({"resource_version": "7"}, {"uid": "own", "resourceVersion": "7"}),
+        ({"uid": "other"}, {"uid": "other"}),
+    ],
+    ids=["plain", "version", "uid"],
+)
+async def test_eviction_names_the_uid_beside_its_own_preconditions(
+    server: Server, options: dict[str, Any], preconditions: dict[str, str]
+) -> None:
+    server.fault = lambda request: "422"
+    async with running(server) as writes:
+        with pytest.raises(ApiError):
+            await writes.client(KEY, permit=Owning("own")).core.v1.pods.evict("shop/a", grace=5, **options)
+    sent = msgspec.json.decode(server.writes[0].body or b"")["deleteOptions"]
+    assert sent["preconditions"] == preconditions
+    assert sent["gracePeriodSeconds"] == 5
+
+
+class Ending(Owning):
+    """A permit that is refused once it has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = False
+
+    def check_right(self, write: Leaving) -> float | None:
+        if self.ended:
+            raise LeadershipLost("lost")
+        return None
+
+
+class Carried:
+    """The connection of a write."""
+
+    def __init__(self) -> None:
+        self.aborted = 0
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+
+async def test_refused_write_without_an_answer_is_aborted_and_no_other(server: Server) -> None:
+    carried: dict[str, Carried] = {}
+
+    def carry(request: HttpRequest) -> str:
+        assert request.check is not None
+        request.check.carrier = carried[str(msgspec.json.decode(request.body or b"")["metadata"]["name"])] = Carried()
+        return ""
+
+    server.fault = carry
+    permit, other = Ending(), Ending()
+    other.unanswered = permit.unanswered
+    async with running(server) as writes:
+        maps, others = (writes.client(KEY, permit=each).core.v1.configmaps for each in (permit, other))
+        await maps.create(config_map("answered"))
+        answers = server.hold_answers()
+        async with asyncio.TaskGroup() as tasks:
+            for client, name in ((maps, "refused"), (others, "permitted")):
+                tasks.create_task(client.create(config_map(name)))
+            await asyncio.sleep(1)
+            permit.unanswered.abort_refused()
+            assert not any(each.aborted for each in carried.values())
+            permit.ended = True
+            permit.unanswered.abort_refused()
+            assert {name: each.aborted for name, each in carried.items()} == {
+                "answered": 0,
+                "refused": 1,
+                "permitted": 0,
+            }
+            answers.set()
+        permit.unanswered.abort_refused()
+        assert carried["refused"].aborted == 1
+
+
+class Stale(Owning):
+    """A permit that refuses what changes something."""
+
+    def check(self, write: Leaving) -> float | None:
+        raise LeadershipLost("the caches are stale")
+
+
+async def test_dry_run_by_the_server_needs_the_right_alone(server: Server) -> None:
+    async with running(server) as writes:
+        maps = writes.client(KEY, permit=Stale()).core.v1.configmaps
+        with pytest.raises(LeadershipLost):
+            await maps.create(config_map("b"))
+        assert server.writes == []
+        await maps.create(config_map("b"), dry_run=True)
+        assert dict(server.writes[0].query)["dryRun"] == "All"
+
+
+async def test_object_of_a_write_is_read_before_if_its_permit_asks_for_it(server: Server) -> None:
+    async with running(server) as writes:
+        permit = Owning(reads=True)
+        client = writes.client(KEY, permit=permit)
+        for name in "replace", "patch status":
+            await WRITES[name](client)
+            read, sent, left = server.reads.pop(), server.writes[-1], permit.left.pop()
+            assert read.path == sent.path.removesuffix("/status")
+            assert (read.query, read.body, server.reads) == ((), None, [])
+            uid = server.objects["configmaps" if name == "replace" else "deployments"]["shop/a"]["metadata"]["uid"]
+            assert msgspec.json.decode(sent.body or b"")["metadata"]["uid"] == uid
+            assert msgspec.json.decode(left.stored or b"")["metadata"]["uid"] == uid
+            assert left.body == sent.body
+
+
+@pytest.mark.parametrize(
+    ("write", "sent"),
+    [
+        (lambda client: client.core.v1.configmaps.apply(config_map("z"), field_manager="it"), True),
+        (lambda client: client.core.v1.configmaps.replace(config_map("z")), True),
+        (lambda client: client.core.v1.configmaps.patch("shop/z", {"data": {"n": "1"}}), False),
+        (lambda client: client.core.v1.configmaps.delete("shop/z"), False),
+        (lambda client: client.apps.v1.deployments.status.patch("shop/z", {"status": {}}), False),
+    ],
+    ids=["apply", "replace", "patch", "delete", "patch status"],
+)
+async def test_write_of_a_missing_object_is_sent_only_if_it_may_make_it(
+    server: Server, write: Callable[[Client], Awaitable[Any]], sent: bool
+) -> None:
+    async with running(server) as writes:
+        permit = Owning(reads=True)
+        with suppress(ApiNotFound):
+            await write(writes.client(KEY, permit=permit))
+        assert [each.stored for each in permit.left] == [None] * sent
+        assert len(server.writes) == sent
+
+
+async def test_write_whose_object_cannot_be_read_is_not_sent(server: Server) -> None:
+    server.refuse_reads = 403
+    async with running(server) as writes:
+        for name in "replace", "delete", "patch status":
+            with pytest.raises(ApiError):
+                await WRITES[name](writes.client(KEY, permit=Owning(reads=True)))
+    assert server.writes == []
 
 
 # Declared writes.
