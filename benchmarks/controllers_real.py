@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from controller_process import ControllerProcess
 from harness import Question, run
+from lone_events import has_uvloop
 from peers import Peers
 from servers import HERE, CannotServe
 from widgets_cluster import COUNT, FOLDER, WIDGETS, Cluster, WidgetsCluster, changed_count, widget, written_count
@@ -48,6 +49,7 @@ _REST = 3.0
 _PATIENCE = 300.0
 _CHOSEN = "CONTROLLERS_WIDGETS"
 _OWN, _RUNTIME, _KOPF = "aioinformer", "controller-runtime", "kopf"
+_UVLOOP = "aioinformer, uvloop"
 #: With its experimental option that reads of the cache wait for own writes.
 _CONSISTENT = "controller-runtime, own writes"
 #: The requests of a restart, and no framework.
@@ -55,6 +57,7 @@ _FLOOR = "aiohttp alone"
 #: The files of the Widget controllers.
 _PROGRAMS = {
     _OWN: HERE.parent / "examples" / "widgets.py",
+    _UVLOOP: HERE.parent / "examples" / "widgets.py",
     _RUNTIME: HERE / "peers" / "controller_runtime" / "widgets.go",
     _CONSISTENT: HERE / "peers" / "controller_runtime" / "widgets.go",
     _KOPF: HERE / "peers" / "kopf_widgets.py",
@@ -207,7 +210,10 @@ def _counted(phase: str, sent: Counter[Sent]) -> Figures:
 def own() -> dict[str, Measure]:
     """Return the measurements that need no peer."""
     command = [sys.executable, str(HERE / "own_controllers.py")]
-    return {_OWN: partial(measure, subject=_OWN, command=command), _FLOOR: measure_floor}
+    found: dict[str, Measure] = {_OWN: partial(measure, subject=_OWN, command=command)}
+    if has_uvloop:
+        found[_UVLOOP] = partial(measure, subject=_UVLOOP, command=[*command, "--uvloop"])
+    return {**found, _FLOOR: measure_floor}
 
 
 def others() -> dict[str, Measure]:
