@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Final
 
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.backoff import retry_after as seconds_to_wait
-from aioinformer.client.changes.unchanged import UnchangedApplies
 from aioinformer.client.requests import JSON
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, WriteOutcomeUnknown
 from aioinformer.logs import get_logger
@@ -93,7 +92,6 @@ class Sender:
 
     Args:
         logged: the server's warnings that are in the log already. Several senders may share the set.
-        unchanged: the applies that have changed nothing. Several senders may share it, too.
     """
 
     def __init__(
@@ -101,11 +99,9 @@ class Sender:
         transport: Transport,
         random: Callable[[], float] = random_module.random,
         logged: set[str] | None = None,
-        unchanged: UnchangedApplies | None = None,
     ) -> None:
         self.transport = transport
         self.logged = set() if logged is None else logged
-        self.unchanged = UnchangedApplies() if unchanged is None else unchanged
         self.random = random
 
     def outside_ring(self) -> Sender:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,6 @@ from aioinformer.client.changes.applied import Applied, difference
 from aioinformer.client.changes.editing import Live, check_members, check_stored, edit
 from aioinformer.client.changes.ownership import creation_moved
 from aioinformer.client.changes.patches import check_whole
-from aioinformer.client.changes.unchanged import attempt_of
 from aioinformer.client.requests import (
     APPLY,
     JSON,
@@ -248,9 +246,8 @@ class Verbs(Generic[T]):
 
         The proof is the set of fields that the server has recorded for the field manager in the cached object, and
         equal values in all of them. In any doubt, the request is sent; so always if the cache stores no whole objects
-        (`storage="stripped"`, "projection" and "metadata"). If it has changed nothing, it is not sent again for ten
-        minutes, until the object has another version or the configuration another value. A cache that is behind proves
-        it for an earlier state; the event that brings it up to date calls your handlers again.
+        (`storage="stripped"`, "projection" and "metadata"). A cache that is behind proves it for an earlier state; the
+        event that brings it up to date calls your handlers again.
 
         The request has the uid of the cached object: if another object has the name now, or none, nothing is written.
         The first change of an object that `apply_new` has created needs a request more: it makes the fields of the
@@ -276,20 +273,12 @@ class Verbs(Generic[T]):
             return Applied(cached, True, "")
         if cached is None:
             return Applied(await self.apply(obj, force=force, namespace=namespace, **options), False, reason)
-        attempt = None
-        if not settings.dry_run:
-            attempt = attempt_of(cached, manager, self._subresource, desired, force=force)
-        clock = asyncio.get_running_loop().time
-        if self._sender.unchanged.includes(attempt, clock()):
-            return Applied(cached, True, "")
         document = msgspec.json.decode(desired)
         document["metadata"].setdefault("uid", metadata_field(metadata_of(cached), "uid", "uid"))
         try:
             if not (self._subresource or settings.dry_run) and (moved := creation_moved(cached, manager)):
                 await self.patch(document, moved, namespace=namespace, **options)
-            applied = await self.apply(document, force=force, namespace=namespace, **options)
-            self._sender.unchanged.note(attempt, applied, clock())
-            return Applied(applied, False, reason)
+            return Applied(await self.apply(document, force=force, namespace=namespace, **options), False, reason)
         except (ApiNotFound, Invalid) as error:
             if error.name if isinstance(error, ApiNotFound) else "metadata.uid" in error.fields:
                 raise Conflict(409, "Conflict", error.message) from error

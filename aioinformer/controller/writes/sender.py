@@ -127,7 +127,7 @@ class RecordingSender(Sender):
     def __init__(
         self, sender: Sender, policy: WritePolicy, begin: Begin, cached: Cached, permit: Permit | None, log: Log | None
     ) -> None:
-        super().__init__(sender.transport, sender.random, sender.logged, sender.unchanged)
+        super().__init__(sender.transport, sender.random, sender.logged)
         self._policy = policy
         self._begin = begin
         self._cached = cached

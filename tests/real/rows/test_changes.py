@@ -74,40 +74,11 @@ async def test_repeated_applies_are_proven_to_change_nothing(client: Any) -> Non
     assert sent == []
 
 
-async def test_configuration_without_fields_is_sent(client: Any) -> None:
+async def test_configuration_without_fields_is_always_sent(client: Any) -> None:
     desired = {"metadata": {"name": "a", "namespace": client.namespace}}
     cached = await client.core.v1.configmaps.apply(desired)  # the server records nothing
     assert reason_of(client, "v1/configmaps", desired, cached)
     assert not (await client.core.v1.configmaps.apply_if_changed(desired, cached)).skipped
-
-
-async def test_apply_that_changes_nothing_is_sent_once(client: Any) -> None:
-    """A null in a field with a default is stored as the default: the managed fields do not say which one that is."""
-    deployments = client.apps.v1.deployments
-    labels = {"app": "nulls"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
-
-    def desired(replicas: int | None) -> dict[str, Any]:
-        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-        return {"metadata": {"name": "nulls", "namespace": client.namespace}, "spec": spec}
-
-    async def apply(replicas: int | None, cached: Any, **options: bool) -> tuple[bool, Any]:
-        applied = await deployments.apply_if_changed(desired(replicas), cached, **options)
-        assert bool(applied.reason) is not applied.skipped
-        return applied.skipped, applied.object
-
-    skipped = []
-    _, cached = await apply(None, None)
-    for _ in range(3):
-        was_skipped, cached = await apply(None, cached)
-        skipped.append(was_skipped)
-    assert skipped[1:] == [True, True]
-    was_forced, forced = await apply(None, cached, force=True)
-    assert (was_forced, forced.spec.replicas) == (False, 1), "it is another request"
-    scaled = await deployments.patch(cached, {"spec": {"replicas": 3}}, field_manager="tests")
-    was_skipped, cached = await apply(None, scaled, force=True)
-    assert (was_skipped, cached.spec.replicas) == (False, 1)
-    assert (await apply(2, cached))[1].spec.replicas == 2
 
 
 async def test_proof_of_no_change_is_never_wrong(client: Any) -> None:
