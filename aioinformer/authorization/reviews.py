@@ -110,11 +110,9 @@ class Reviews(Generic[K, A]):
             AioinformerError: the question could not be answered, now or a moment ago.
         """
         known = self._answers.get(key)
-        if known is not None:
-            if asyncio.get_running_loop().time() < known.ends:
-                self._answers.move_to_end(key)
-                return known.get()
-            del self._answers[key]
+        if known is not None and asyncio.get_running_loop().time() < known.ends:
+            self._answers.move_to_end(key)
+            return known.get()
         question = self._asked.get(key)
         if question is None:
             question = _Question(create_task(self._answer(key, ask), name=f"{self._what} review"))

@@ -64,7 +64,7 @@ def test_requests_of_other_origins_are_refused(headers: dict[str, str]) -> None:
 
 
 def test_peers_are_addresses_and_networks() -> None:
-    peers = NamedPeers(["10.0.0.7", "192.168.1.0/24", "fd00::/8"])
+    peers = NamedPeers(["10.0.0.7", "192.168.1.9/24", "fd00::/8"])
     assert all(each in peers for each in ("10.0.0.7", "192.168.1.200", "fd00::1", "::ffff:10.0.0.7"))
     assert not any(each in peers for each in ("10.0.0.8", "192.168.2.1", "::1", "", "proxy.example", None))
 

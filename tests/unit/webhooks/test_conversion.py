@@ -106,6 +106,7 @@ async def test_failed_conversion_is_counted_and_shown_as_a_problem(caplog: pytes
         assert counted() == {"200": 1, "500": 0}
         assert await ask({**gate("b"), "kind": "Door"}) == 200  # so that the API server reads the reason
         assert counted() == {"200": 1, "500": 1}
+        assert manager.admission.counters()[0].statistics().panics == 0
         [problem] = problems()
         assert problem["text"].startswith(
             "The webhook /convert failed its last review, 0 s ago; 1 of 1 objects cannot be"
@@ -113,6 +114,40 @@ async def test_failed_conversion_is_counted_and_shown_as_a_problem(caplog: pytes
         assert "lists, watches and writes of the kind fail" in problem["remedy"]
         assert await ask(gate("a")) == 200
         assert problems() == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        ({"name": "a", "namespace": "shop"}, "shop/a"),
+        ({"name": "a"}, "a"),
+        ({"namespace": "shop"}, "shop/<unnamed>"),
+        ({"name": None, "namespace": None}, "<unnamed>"),
+        (None, "<unnamed>"),
+        ([], "<unnamed>"),
+    ],
+)
+async def test_objects_with_any_metadata_are_named_and_converted(
+    caplog: pytest.LogCaptureFixture, metadata: Any, name: str
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    other = {**gate("a"), "metadata": metadata}
+    found = await answered(review({**other, "kind": "Door"}))
+    assert found["result"]["message"].startswith(f"1 of 1 objects cannot be converted: {name}: ")
+    found = await answered(review({**other, "spec": {"size": 3}}))
+    assert found["convertedObjects"][0]["spec"] == {"replicas": 3}
+
+
+async def test_unread_annotations_are_logged_for_each_object(caplog: pytest.LogCaptureFixture) -> None:
+    objects = [gate("a"), gate("b")]
+    for each in objects:
+        each["metadata"]["annotations"] = {"aioinformer/lost-v1": "edited"}
+    conversions = declared()
+    for _ in range(3):
+        await answered(review(*objects), conversions)
+    lines = [each.getMessage() for each in caplog.records]
+    assert [" of Gate a " in line for line in lines] == [True, False]
+    assert " of Gate b " in lines[1]
 
 
 @pytest.mark.parametrize(

@@ -438,6 +438,8 @@ def test_object_and_subresource_may_have_two_functions(manager: Manager) -> None
     ("options", "reason"),
     [
         ({"subresources": "scale"}, "subresources must be a list of texts, not 'scale'"),
+        ({"subresources": [1]}, "subresources must be a list of texts"),
+        ({"subresources": []}, "subresources must be a list of texts"),
         ({"subresources": ["Scale"]}, "subresources must be a list of names such as"),
         ({"subresources": ["log"]}, "subresources must be of .*scale.*, which apps/v1/deployments has"),
         ({"match_policy": "exact"}, 'match_policy must be "Equivalent" or "Exact"'),
@@ -447,6 +449,7 @@ def test_object_and_subresource_may_have_two_functions(manager: Manager) -> None
         ({"object_selector": {"matchLabels": {"a b": "c"}}}, "object_selector: label name 'a b'"),
         ({"namespace_selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "needs at least one value"),
         ({"match_conditions": ["true"]}, "match_conditions must be a mapping of names to CEL expressions"),
+        ({"match_conditions": {"a": 1}}, "match_conditions must be a mapping of names to CEL expressions"),
         ({"match_conditions": {"a": " "}}, "match_conditions must be a mapping of names to CEL expressions"),
         ({"match_conditions": {"a b": "true"}}, "match_conditions: the name 'a b' must consist of"),
         ({"match_conditions": {f"n{at}": "true" for at in range(64)}}, "has 64 conditions; there may be 63"),
