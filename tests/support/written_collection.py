@@ -281,7 +281,13 @@ class Server:
         return f"x{self.version}" if self.opaque else str(self.version)
 
 
-_KINDS = {"configmaps": "ConfigMap", "leases": "Lease", "pods": "Pod", "deployments": "Deployment"}
+_KINDS = {
+    "configmaps": "ConfigMap",
+    "leases": "Lease",
+    "leasecandidates": "LeaseCandidate",
+    "pods": "Pod",
+    "deployments": "Deployment",
+}
 _MARK = {"metadata": {"deletionTimestamp": "2025-01-01T00:00:00Z"}}
 
 

@@ -380,6 +380,60 @@ async def test_slots_without_an_owner_are_reported_with_the_reason(server: RingS
             assert other.membership.statistics().unowned == 0
 
 
+async def test_replica_says_what_it_waits_for_before_it_joins(server: RingServer) -> None:
+    one, other = Replica(server, "a"), Replica(server, "b")
+    async with taking_part(one):
+        await until(lambda: one.slots)
+        other.link.fault = lambda request: (
+            "silent" if request.method == "PUT" and "/configmaps/" in request.path else ""
+        )
+        async with taking_part(other):
+            await asyncio.sleep(2)
+            assert other.waits_for == "this replica has not joined yet"
+            await asyncio.sleep(5)
+            assert other.waits_for.startswith("a write of the ring: no answer within")
+            other.link.fault = lambda request: ""
+            await until(lambda: settled(server, one, other))
+            assert other.waits_for == ""
+
+
+async def test_epoch_that_cannot_be_read_prevents_a_new_ring(server: RingServer) -> None:
+    server.put_lease("z", "shared-z_1", ring_epoch="2:17")
+    one = Replica(server, "a")
+    async with taking_part(one):
+        await asyncio.sleep(5)
+        text = "held by shared-z_1, has the annotation aioinformer/ring-epoch: '2:17', and this version of aioinformer"
+        assert text in one.waits_for
+        assert "no new ring is made; run one version on all replicas" in one.waits_for
+        assert one.reasons == ["LeaseUnreadable"]
+        assert server.names() == []
+        server.remove("leases", "default/shared-z")
+        await until(lambda: one.slots == ALL)
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "reason"),
+    [
+        ("DELETE", "a write of the ring: 403 Forbidden: no; grant it: `aioinformer check` prints the roles"),
+        ("", ""),
+    ],
+    ids=["forbidden", "permitted"],
+)
+async def test_slots_of_a_dead_replica_are_taken_or_reported(server: RingServer, forbidden: str, reason: str) -> None:
+    one, other = Replica(server, "a"), Replica(server, "b")
+    one.link.fault = lambda request: "403" if request.method == forbidden else ""
+    async with taking_part(one, other):
+        await until(lambda: settled(server, one, other))
+        left = sorted(other.slots)
+        other.link.fault = lambda request: "down"
+        await asyncio.sleep(40)
+        assert one.reasons == (["SlotsUnowned"] if forbidden else [])
+        gap = one.membership.snapshot()["gap"]
+        named = ", ".join(map(str, left))
+        assert gap == (f"slots without an owner for more than 25 s: {named}; {reason}" if forbidden else "")
+        assert one.slots == (ALL - set(left) if forbidden else ALL)
+
+
 @pytest.mark.parametrize(
     ("namespaces", "named"),
     [
@@ -392,7 +446,7 @@ async def test_slots_without_an_owner_are_reported_with_the_reason(server: RingS
     ids=str,
 )
 async def test_uneven_slots_are_reported_once(
-    server: RingServer, namespaces: dict[int, int], named: int | None
+    server: RingServer, namespaces: dict[int, int], named: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = Replica(server, "a", by="namespace", slots=8)
     one.namespaces = namespaces
@@ -408,5 +462,8 @@ async def test_uneven_slots_are_reported_once(
         )
         assert one.reasons == ([] if named is None else ["SlotsUneven"])
         assert named is None or text in one.troubles[0][1]
+        assert [each.levelname for each in caplog.records if "namespaces in the" in each.getMessage()] == (
+            [] if named is None else ["WARNING"]
+        )
         assert one.membership.snapshot()["namespaces"] == namespaces
         assert one.waits_for == ""
