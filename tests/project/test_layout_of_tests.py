@@ -38,7 +38,7 @@ PRIVATE = {
     "tests/real/e2e": Private(4, 0),
     "tests/real/files": Private(1, 0),
     "tests/real/rows": Private(4, 0),
-    "tests/support": Private(10, 16),
+    "tests/support": Private(10, 15),
     "tests/system/budget": Private(1, 2),
     "tests/system/cli": Private(6, 2),
     "tests/system/client": Private(2, 1),
