@@ -83,7 +83,7 @@ def bare(error: BaseException) -> BaseException:
 def os_reason(error: OSError) -> str:
     """Return the system's text for an error."""
     if isinstance(error, ssl.SSLError):
-        return error.reason or "the handshake failed"
+        return getattr(error, "reason", "") or "the handshake failed"  # one that Python raises has no reason
     if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):
         # asyncio replaces the system's text by the address.
         return os.strerror(error.errno)

@@ -234,6 +234,61 @@ async def test_resource_has_the_model_of_the_catalog(server: Server) -> None:
     assert (await Discovery(server).resolve("widgets")).model == ""
 
 
+FULL = {"verbs": ["get", "list"], "shortNames": ["d"], "categories": ["all"]}
+EMPTY = {"verbs": None, "shortNames": None, "categories": None}
+SAID = (("get", "list"), ("d",), ("all",))
+
+
+@pytest.mark.parametrize(
+    ("entry", "said", "singular"),
+    [
+        ({**FULL, "singular": "one"}, SAID, "one"),
+        (FULL, SAID, "door"),
+        (EMPTY, ((), (), ()), "door"),
+        ({}, ((), (), ()), "door"),
+    ],
+)
+@pytest.mark.parametrize("form", ["aggregated", "legacy"])
+async def test_resource_has_what_the_document_says(
+    server: Server, form: str, entry: dict[str, Any], said: Any, singular: str
+) -> None:
+    entry = {**entry}
+    given = entry.pop("singular", "")
+    if form == "aggregated":
+        kind = {"group": "x.io", "version": "v1", "kind": "Door"}
+        parts = [{"subresource": "status"}, {"subresource": "scale"}]
+        door = {"resource": "doors", "responseKind": kind, "scope": "Cluster", "subresources": parts, **entry}
+        bare = {"resource": "bare", "responseKind": kind, "subresources": None}
+        only_parts = {"resource": "gone", "responseKind": None, "subresources": parts}
+        server.script["/apis"] = group_list(
+            group("x.io", v1=[{**door, "singularResource": given}, bare, only_parts]), {"versions": None}
+        )
+    else:
+        names = [{"name": f"doors/{part}", "kind": "Door"} for part in ("status", "scale")]
+        door = {"name": "doors", "kind": "Door", "namespaced": False, **entry}
+        server.script["/apis"] = {
+            "kind": "APIGroupList",
+            "groups": [{"name": "x.io", "versions": [{"version": "v1"}]}, {"name": "y.io", "versions": None}],
+        }
+        bare = {"name": "bare", "kind": "Door"}
+        server.script["/apis/x.io/v1"] = {"resources": [{**door, "singularName": given}, *names, bare]}
+    found = await Discovery(server).resolve("doors.x.io")
+    assert (found.verbs, found.short_names, found.categories) == said
+    assert (found.kind, found.singular, found.namespaced) == ("Door", singular, False)
+    assert found.subresources == ("scale", "status")
+    assert (await Discovery(server).resolve("bare.x.io")).subresources == ()
+
+
+@pytest.mark.parametrize("root", [{"kind": "APIGroupDiscoveryList"}, {"kind": "APIGroupList"}])
+async def test_empty_root_serves_nothing_else(server: Server, root: dict[str, Any]) -> None:
+    others: list[dict[str, Any]] = [{}, {"items": None, "groups": None}, {"items": [], "groups": []}]
+    for members in others:
+        server.script["/apis"] = {**root, **members}
+        served = await Discovery(server).resources()
+        assert {each.group for each in served} == {""}
+        assert not served.failures
+
+
 async def test_older_server_is_read_version_by_version(old_server: Server) -> None:
     served = await Discovery(old_server).resources()
     assert [resource.gvr for resource in served] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 import trustme
+from aiohttp.client_reqrep import ConnectionKey
 from yarl import URL
 
 from aioinformer import HttpTransport
 from aioinformer.errors import TransportError
 from aioinformer.transport import TLS, HttpRequest, SendCheck
 from aioinformer.transport.connections import AT_ONCE, share_buffer
+from aioinformer.transport.failures import transport_error
 from tests.support.loopback import Server, body, certified, fetch, forward, listening, ok
 from tests.support.silent_link import SilentLink
 from tests.support.silent_peers import left_open, silent_server
@@ -447,3 +450,42 @@ async def test_fresh_request_uses_a_new_connection_and_closes_idle_ones(borrowed
         assert link.opened == 4
         assert await fetch(transport) == b"ok"
         assert link.opened == 4
+
+
+def _key(host: str = "api.example", port: int = 6443) -> Any:
+    return ConnectionKey(host, port, True, True, None, None, None)
+
+
+def _dns(code: int) -> Exception:
+    return aiohttp.ClientConnectorDNSError(_key(), socket.gaierror(code, "Name or service not known"))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "state"),
+    [
+        (
+            aiohttp.ClientConnectorError(_key(), OSError(111, "x")),
+            "cannot connect: Connection refused",
+            "unsent transient",
+        ),
+        (aiohttp.ClientConnectorError(_key(), OSError("no route")), "cannot connect: no route", "unsent transient"),
+        (aiohttp.ConnectionTimeoutError(), "the connection timed out", "unsent transient"),
+        (_dns(socket.EAI_AGAIN), "the name cannot be resolved: Name or service not known", "unsent transient"),
+        (_dns(socket.EAI_NONAME), "the name cannot be resolved: Name or service not known", "unsent"),
+        (aiohttp.ClientConnectorSSLError(_key(), ssl.SSLError(1, "x")), "TLS failed: the handshake failed", "unsent"),
+        (aiohttp.ServerDisconnectedError(), "the server closed the connection before it answered", "sent transient"),
+        (aiohttp.ClientPayloadError("x"), "the response ended before it was complete", "sent transient"),
+        (aiohttp.ClientOSError(104, "x"), "the connection broke: Connection reset by peer", "sent transient"),
+        (ConnectionResetError(), "the connection broke: ConnectionResetError", "sent transient"),
+        (BrokenPipeError(32, "x"), "the connection broke: Broken pipe", "sent transient"),
+        (TimeoutError(), "the response timed out", "transient"),
+        (aiohttp.InvalidURL("x"), "the URL is not valid", ""),
+        (RuntimeError("s3cret"), "the connection broke: RuntimeError", "transient"),
+    ],
+)
+def test_failure_says_whether_it_was_sent_and_may_be_repeated(error: Exception, reason: str, state: str) -> None:
+    failure = transport_error("api.example:6443", error, "check the address")
+    assert str(failure).startswith(f"api.example:6443: {reason}")
+    assert str(failure).endswith("; check the address")
+    assert [name for name in ("sent", "unsent", "transient") if getattr(failure, name)] == state.split()
+    assert str(transport_error("a", error)).endswith(reason) or "payload" in type(error).__name__.lower()
