@@ -165,6 +165,28 @@ def test_empty_names_are_refused(arguments: dict[str, str], field: str) -> None:
         LeaderElector(LeaseServer(), **arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("name", "namespace"), [("a/b", "default"), ("it", "a/b"), ("..", "default")])
+def test_names_that_no_lease_can_have_are_refused(name: str, namespace: str) -> None:
+    with pytest.raises(UsageError):
+        LeaderElector(LeaseServer(), name, namespace)
+
+
+async def test_new_leader_is_reported_when_the_watch_shows_it(server: LeaseServer) -> None:
+    server.take("first")
+    seen: list[tuple[str, float]] = []
+    elector = candidate(server, on_new_leader=lambda leader: seen.append((leader, now())))
+    waiting = asyncio.create_task(led_for(elector))
+    await asyncio.sleep(3)
+    server.take("second", transitions=2)
+    changed = now()
+    await asyncio.sleep(0.1)
+    assert [leader for leader, _ in seen] == ["first", "second"]
+    assert seen[-1][1] == pytest.approx(changed, abs=0.01), "before the next try"
+    assert elector.leader() == "second"
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
 def test_generated_identities_differ() -> None:
     assert LeaderElector(LeaseServer(), "it").identity != LeaderElector(LeaseServer(), "it").identity
 
