@@ -128,8 +128,8 @@ class DynamicInformers:
         options: how the informers run: paging, timeouts, backoff, their queue, readiness, the grace of handlers.
 
         name: of the informers, for metrics; released when they have stopped. The informer of definitions for `follow`
-            is not included. By default, and if a string is in use, the first free name of `default`, `default-2` and so
-            on.
+            is not included. If a string is in use, `name-2`, `name-3` and so on follow it. With `metrics`, `default` by
+            default.
         metrics: collects the informers' metrics; without it, they are not counted.
 
     Raises:

@@ -19,7 +19,7 @@ from aioinformer.handlers.notifications import (
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import LIMIT
 from aioinformer.logs import get_logger
-from aioinformer.resources.keys import DeletedFinalStateUnknown, deletion_handling_meta_namespace_key_func
+from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,8 +75,6 @@ def key_of(notification: Notification[Any]) -> str:
         obj = notification.new
     else:
         obj = notification.obj
-    if isinstance(obj, DeletedFinalStateUnknown):
-        return obj.key
     try:
         return deletion_handling_meta_namespace_key_func(obj)
     except Exception:

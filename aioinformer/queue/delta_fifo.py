@@ -186,8 +186,8 @@ def _tombstone(key: str, last: Any) -> DeletedFinalStateUnknown[Any]:
 
 
 def _dedup(deltas: Deltas[Any]) -> None:
-    """Merge two consecutive deletions: keep the older one, unless it is a tombstone."""
-    if len(deltas) < 2 or deltas[-2].type is not DeltaType.DELETED:
+    """Merge two consecutive deletions: keep the older one, unless it is a tombstone. There are two deltas or more."""
+    if deltas[-2].type is not DeltaType.DELETED:
         return
     if isinstance(deltas[-2].object, DeletedFinalStateUnknown):
         del deltas[-2]

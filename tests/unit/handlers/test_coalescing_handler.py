@@ -94,6 +94,42 @@ async def test_delete_without_state_before_add_is_kept(again: bool, expected: st
     assert received == [expected]
 
 
+async def test_call_behind_the_handler_is_shown_while_it_runs() -> None:
+    gate = Gate()
+    async with CoalescingHandler(gate) as latest, informer_of("a", "b") as (_, informer, _):
+        assert (latest.call(), latest.busy) == (None, False)
+        informer.add_event_handler(latest)
+        await asyncio.sleep(3)
+        call = latest.call()
+        assert call is not None
+        assert call.key == "default/a"
+        assert call.seconds == pytest.approx(3, abs=0.1)
+        assert (latest.busy, latest.pending, latest.behind) == (True, 1, 1)
+        gate.open.set()
+        await settled()
+        assert (latest.call(), latest.busy, latest.pending) == (None, False, 0)
+
+
+async def test_event_loop_has_turns_between_calls_of_a_plain_function() -> None:
+    turns = 0
+    called: list[int] = []
+
+    async def other() -> None:
+        nonlocal turns
+        while turns < 500:
+            turns += 1
+            await asyncio.sleep(0)
+
+    plain: ResourceEventHandlerFuncs[Any] = ResourceEventHandlerFuncs(on_add=lambda obj: called.append(turns))
+    async with CoalescingHandler(plain) as latest:
+        task = asyncio.create_task(other(), name="other")
+        for number in range(100):
+            latest.on_add({"metadata": {"name": f"x-{number}"}}, False)
+        await task
+        await settled()
+    assert len(set(called)) > 90
+
+
 async def test_pending_notifications_are_dropped_on_exit() -> None:
     async with informer_of("a") as (pods, informer, _):
         async with CoalescingHandler(Gate()) as latest:

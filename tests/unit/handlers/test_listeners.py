@@ -226,6 +226,35 @@ async def test_backlogs_block_the_loop_for_10_ms_at_most(count: int, monkeypatch
     assert longest <= 0.01
 
 
+async def test_quick_handler_that_takes_long_goes_on_in_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    measure_slices(monkeypatch, clock)
+    processor: SharedProcessor[Any] = SharedProcessor()
+    told: list[str] = []
+
+    def deliver(notification: Any) -> None:
+        told.append(notification.old)
+        clock.now += 0.003
+
+    listener = listener_of(deliver)
+    listener.call_at_once()
+    processor.add_listener(listener)
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        await asyncio.sleep(0)
+        distribute(processor, "one")
+        assert told == ["one"]
+        distribute(processor, *"abcdefghij")
+        now = len(told) - 1
+        assert 1 <= now <= 4, "for 10 ms at most"
+        assert (listener.pending, listener.backlog.calls) == (10 - now, 1 + now)
+        distribute(processor, "later")
+        assert len(told) == 1 + now
+        await all_told(listener)
+        await processor.stop(0)
+    assert told == ["one", *"abcdefghij", "later"]
+
+
 def counting_processor(listeners: int) -> tuple[SharedProcessor[Any], Counter[int]]:
     """Return a processor with some listeners, and the calls of each by its number."""
     processor: SharedProcessor[Any] = SharedProcessor()
@@ -326,6 +355,31 @@ async def test_idle_handler_and_removed_handler_keep_no_batch_alive() -> None:
         go_on.set()
         await removed.finished.wait()
         assert not any(each() is not None for each in left)
+        await processor.stop(0)
+
+
+async def test_removed_handler_counts_what_was_delivered() -> None:
+    processor: SharedProcessor[Any] = SharedProcessor()
+    go_on = asyncio.Event()
+    listener = listener_of(lambda _: go_on.wait())
+    processor.add_listener(listener)
+
+    def counts() -> tuple[int, int, bool]:
+        return listener.pending, listener.backlog.calls, bool(listener.finished)
+
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        distribute(processor, *"abc")
+        distribute(processor, *"de")
+        await settled()
+        assert counts() == (5, 1, False)
+        processor.remove_listener(listener)
+        distribute(processor, *"fgh")
+        listener.add(Batch.of([AddNotification("i")]))
+        assert counts() == (1, 1, False)
+        go_on.set()
+        await settled()
+        assert counts() == (0, 1, True)
         await processor.stop(0)
 
 

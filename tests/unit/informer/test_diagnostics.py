@@ -300,6 +300,19 @@ async def test_backlog_without_further_events_is_logged(caplog: pytest.LogCaptur
 
 
 @pytest.mark.usefixtures("backlog")
+async def test_each_backlog_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.1)
+
+    async with informer_of("a", on_add=on_add) as (pods, _, _):
+        for _ in range(2):
+            await flood(pods, 0.1, 3000)
+            await asyncio.sleep(60)
+    assert ["falls behind: 278" in each for each in caplog.messages] == [True, False, True, False]
+    assert ["has caught up after 30 s" in each for each in caplog.messages] == [False, True, False, True]
+
+
+@pytest.mark.usefixtures("backlog")
 async def test_many_handlers_that_fall_behind_leave_few_lines(caplog: pytest.LogCaptureFixture) -> None:
     async def on_add(obj: Any) -> None:
         await asyncio.sleep(0.1)

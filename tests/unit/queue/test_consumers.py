@@ -297,6 +297,48 @@ async def test_no_version_is_reached_after_a_lost_item_until_the_next_list(queue
     assert versions == ["1", "", "", "", "4", "5"]
 
 
+async def test_initial_list_that_was_not_processed_ends_with_the_next_one(queue: AnyQueue) -> None:
+    await queue.replace([obj("a")], "1")
+    await process_batch(queue, ignore)
+    assert queue.has_synced()
+    queue.mark_incomplete(initial=False)
+    assert queue.has_synced(), "what was lost was a later change"
+    for initial in (True, False):
+        queue.mark_incomplete(initial=initial)
+        assert not queue.has_synced()
+    await queue.apply(added("b"), "2")
+    await process_batch(queue, ignore)
+    assert not queue.has_synced()
+    await queue.replace([obj("a"), obj("b")], "3")
+    assert not queue.has_synced()
+    await process_batch(queue, ignore)
+    assert queue.has_synced()
+
+
+async def test_repr_has_length_sync_and_version(queue: AnyQueue) -> None:
+    name = type(queue).__name__
+    assert repr(queue) == f"<{name}, 0 queued, not synced, version ''>"
+    await queue.replace([obj("a")], "7")
+    assert repr(queue).startswith(f"<{name}, 1 queued, not synced, ")
+    await process_batch(queue, ignore)
+    await queue.close()
+    assert repr(queue) == f"<{name}, 0 queued, synced, version '7', closed>"
+
+
+@pytest.mark.usefixtures("fine_slices")
+async def test_change_does_not_overtake_a_list_that_is_being_enqueued(queue: AnyQueue) -> None:
+    async with consuming(queue) as consumer:
+        replacing = asyncio.create_task(queue.replace([obj(f"p{number}") for number in range(200)], "1"))
+        await turns()
+        assert not replacing.done()
+        applying = asyncio.create_task(queue.apply(added("later"), "2"))
+        await asyncio.gather(replacing, applying)
+        await turns()
+        assert consumer.few == []
+        assert consumer.woken[-1][-1] == "later"
+        assert queue.version == "2"
+
+
 async def test_change_is_processed_in_the_step_that_enqueues_it(queue: AnyQueue) -> None:
     async with consuming(queue) as consumer:
         applying = queue.apply(added("a"), "7")

@@ -56,6 +56,57 @@ async def deltas_of(queue: DeltaFIFO[Any]) -> dict[str, list[tuple[str, Any]]]:
     return {key: deltas for key, deltas, _ in await drained(queue)}
 
 
+FORMS = ["objects", "dict", "listed"]
+
+
+async def replace(queue: DeltaFIFO[Any], form: str, *objects: dict[str, Any]) -> None:
+    """Enqueue a whole collection in one of the forms in which it may be passed."""
+    if form == "objects":
+        await queue.replace(objects)
+        return
+    by_key: Any = {} if form == "dict" else ListedObjects()
+    for each in objects:
+        by_key[each["metadata"].get("name", "")] = each
+    await queue.replace_owned(by_key)
+    assert not by_key, "the queue owns it"
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_list_follows_what_waits_in_any_form(form: str) -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a"), obj("b"), obj("c")))
+    await queue.delete(obj("a", 1))
+    await queue.update(obj("b", 2))
+    await replace(queue, form, obj("a", 3), obj("d", 4))
+    assert await deltas_of(queue) == {
+        "a": [("Deleted", 1), ("Replaced", 3)],
+        "b": [("Updated", 2), ("Deleted", ("tombstone", "b", 2))],
+        "c": [("Deleted", ("tombstone", "c", 0))],
+        "d": [("Replaced", 4)],
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_list_is_transformed_in_any_form(form: str) -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: {**each, "value": each["value"] + 10})
+    await replace(queue, form, obj("a", 1), obj("b", 2))
+    assert await deltas_of(queue) == {"a": [("Replaced", 11)], "b": [("Replaced", 12)]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("listed", [True, False])
+async def test_listed_object_without_name_may_be_any_that_is_missing(form: str, listed: bool) -> None:
+    nameless: dict[str, Any] = {"metadata": {}, "value": 9}
+    queue: DeltaFIFO[Any] = DeltaFIFO(
+        lambda each: each["metadata"].get("name", ""), known_objects=known(obj("a"), obj("b"))
+    )
+    await queue.add(obj("c"))
+    if not listed:
+        await queue.add(nameless)
+    await replace(queue, form, obj("a", 1), *[nameless] * listed)
+    deleted = [key for key, deltas, _ in await drained(queue) if deltas[-1][0] == "Deleted"]
+    assert sorted(deleted) == ([] if listed else ["", "b", "c"])
+
+
 @pytest.mark.conformance("DF-01")
 async def test_each_change_has_its_delta_type() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("s", 9)))
