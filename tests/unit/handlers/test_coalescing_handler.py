@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aioinformer import DeletedFinalStateUnknown, ResourceEventHandlerFuncs
 from aioinformer.errors import UsageError
-from aioinformer.handlers import CoalescingHandler
+from aioinformer.handlers import CoalescingHandler, FilteringResourceEventHandler, ResourceEventHandlerDetailedFuncs
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
@@ -92,6 +92,77 @@ async def test_delete_without_state_before_add_is_kept(again: bool, expected: st
             latest.on_delete(x)
         await settled()
     assert received == [expected]
+
+
+async def refuse(obj: Any) -> bool:
+    return False
+
+
+#: As a user without a type checker calls them.
+functions: Any = ResourceEventHandlerFuncs
+detailed: Any = ResourceEventHandlerDetailedFuncs
+filtering: Any = FilteringResourceEventHandler
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        (object(), "object is not a handler"),
+        (print, "the function print is not a handler: say when to call it, as in on_add=print"),
+        (functions(), "there is no handler: pass at least one function"),
+        (functions(on_delete="x"), "handler.on_delete: expected a function, not str"),
+        (functions(on_delete=lambda: None), "cannot be called with its arguments: obj$"),
+        (functions(on_update=lambda new: None), "cannot be called with its arguments: old and new$"),
+        (functions(on_add=lambda: None), "arguments: obj, or obj and is_in_initial_list$"),
+        (detailed(on_add=lambda obj: None), "arguments: obj, or obj and is_in_initial_list$"),
+        (filtering(refuse, Recorder()), "filter_func must be a plain function"),
+        (filtering(bool, object()), "object is not a handler"),
+    ],
+    ids=str,
+)
+def test_what_is_no_handler_is_refused(handler: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        CoalescingHandler(handler)
+
+
+def shown(name: str, passes: bool) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "passes": passes}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "received"),
+    [
+        (None, True, ["add True"]),
+        (None, False, []),
+        (True, True, ["update True True"]),
+        (True, False, ["delete True"]),
+        (False, True, ["add True"]),
+        (False, False, []),
+        (True, None, ["delete True"]),
+        (False, None, []),
+    ],
+)
+@pytest.mark.parametrize("tombstone", [False, True])
+async def test_filter_decides_what_a_change_is(
+    old: bool | None, new: bool | None, received: list[str], tombstone: bool
+) -> None:
+    told: list[str] = []
+    handler = ResourceEventHandlerDetailedFuncs[Any](
+        on_add=lambda obj, first: told.append(f"add {obj['passes']}" + "!" * first),
+        on_update=lambda old, new: told.append(f"update {old['passes']} {new['passes']}"),
+        on_delete=lambda obj: told.append(f"delete {(obj.obj if tombstone and new is None else obj)['passes']}"),
+    )
+    async with CoalescingHandler(filtering(lambda obj: obj["passes"], handler)) as latest:
+        if old is None:
+            latest.on_add(shown("x", bool(new)), False)
+        elif new is not None:
+            latest.on_update(shown("x", old), shown("x", new))
+        else:
+            last = shown("x", old)
+            latest.on_delete(DeletedFinalStateUnknown("x", last) if tombstone else last)
+        latest.on_delete(DeletedFinalStateUnknown("y", None))
+        await asyncio.sleep(0)
+    assert told == received
 
 
 async def test_call_behind_the_handler_is_shown_while_it_runs() -> None:

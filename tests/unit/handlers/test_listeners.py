@@ -450,6 +450,35 @@ async def test_each_function_has_its_own_traceback(lines: Callable[[], list[str]
     assert lines() == ["f raised for 0 with traceback", "g raised for 0 with traceback"]
 
 
+async def test_count_names_some_keys_and_the_last_error(lines: Callable[[], list[str]]) -> None:
+    errors = RepeatedErrors(_log)
+    for key in "abbcde":
+        errors.report("f", ValueError() if key < "e" else KeyError(), "f raised", key=key)
+    errors.close()
+    assert lines()[1].endswith("; the last one was KeyError; keys such as b, c, d")
+
+
+async def test_few_lines_of_each_subject_have_no_traceback(lines: Callable[[], list[str]]) -> None:
+    errors = RepeatedErrors(_log)
+    logged = [errors.report("f", ValueError(), "f %d", n, level=logging.WARNING, lines=2) for n in range(5)]
+    errors.close()
+    assert logged == [True, True, True, False, False]
+    count = "f raised 2 more errors within 60 s after the last lines; the last one was ValueError"
+    assert lines() == ["f 0", "f 1", "f 2", count]
+
+
+async def test_same_error_of_a_key_is_logged_once(lines: Callable[[], list[str]]) -> None:
+    errors = RepeatedErrors(_log)
+    for text in ("no", "no", "never"):
+        for key in "ab":
+            errors.report("f", ValueError(text), "%s: %s", key, text, key=key, lines=5, once=True)
+    assert lines() == ["a: no with traceback", "b: no", "a: never", "b: never"]
+    errors.close()
+    assert lines()[4].endswith(
+        "f raised 2 more errors within 60 s after the last traceback; the last one was ValueError; keys such as a, b"
+    )
+
+
 async def test_close_logs_the_counts_and_leaves_no_timer(lines: Callable[[], list[str]]) -> None:
     errors = RepeatedErrors(_log)
     report(errors, 3)

@@ -71,8 +71,16 @@ async def test_trackers_can_be_waited_for() -> None:
     both = asyncio.gather(tracker.wait_for_sync(), keyed.wait_for_sync())
     await asyncio.sleep(1)
     tracker.upstream_has_synced()
+    await asyncio.sleep(1)
+    assert not both.done()
     keyed.upstream_has_synced()
     await both
+    tracker = SingleFileTracker()
+    waiting = asyncio.create_task(tracker.wait_for_sync())
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    tracker.upstream_has_synced()
+    await waiting
 
 
 class Slow:

@@ -330,6 +330,12 @@ async def test_later_objects_are_not_part_of_the_initial_list() -> None:
     assert [(key, initial) for key, _, initial in await drained(queue)] == [("a", True), ("b", False)]
 
 
+def test_oldest_and_newest_of_deltas() -> None:
+    first, last = Delta(DeltaType.ADDED, "a"), Delta(DeltaType.UPDATED, "b")
+    assert (Deltas((first, last)).oldest(), Deltas((first, last)).newest()) == (first, last)
+    assert (Deltas(()).oldest(), Deltas(()).newest()) == (None, None)
+
+
 # A stateful model: after any sequence of changes and pops, the store equals the server.
 
 
