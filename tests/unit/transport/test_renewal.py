@@ -117,6 +117,35 @@ async def test_pauses_between_failures_grow_to_a_minute(clock: Clock) -> None:
     assert runs == [0, 1, 3, 7, 15, 31, 63, 123, 183]
 
 
+@pytest.mark.parametrize("reset", ["a success", "two quiet minutes"])
+async def test_pause_begins_anew_after(clock: Clock, reset: str) -> None:
+    source = Source(clock)
+    source.broken = True
+
+    async def fails() -> float:
+        """Return the seconds until the source is asked again."""
+        asked = source.asked
+        began = clock.time
+        while source.asked == asked:
+            with pytest.raises(TransportError):
+                await source.current()
+            clock.time += 0.25
+        return clock.time - began
+
+    pauses = [await fails() for _ in range(5)]
+    assert pauses[-1] > 4 * pauses[1]
+    if reset == "a success":
+        source.broken = False
+        clock.time += 60
+        await source.current()
+        source.broken = True
+        clock.time += 600
+    else:
+        clock.time += 200
+    await fails()
+    assert await fails() == pauses[1]
+
+
 async def test_source_of_expired_credentials_is_paced(clock: Clock) -> None:
     source = Source(clock)
     source.life = -5
