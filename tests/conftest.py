@@ -64,8 +64,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Start two workers more than there are cores: many tests wait for programs and for time."""
-    return (os.cpu_count() or 1) + 2
+    """Start two workers more than there are cores: many tests wait for programs and for time.
+
+    With a real API server, each worker runs one of its own, which uses the cores.
+    """
+    cores = os.cpu_count() or 1
+    return cores if os.environ.get("AIOINFORMER_TEST_CLUSTER") else cores + 2
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
