@@ -170,3 +170,30 @@ async def test_configuration_without_a_namespace_is_that_of_the_client() -> None
     assert (await client.resource(WIDGETS).apply_if_changed(wanted, stored())).skipped
     bank = client.with_options(namespace="bank")
     assert not (await bank.resource(WIDGETS).apply_if_changed(wanted, stored())).skipped
+
+
+async def creator_of(wanted: dict[str, Any]) -> str:
+    """Return the field manager under which a configuration is created."""
+    transport = Scripted()
+    await Client(transport, field_manager="tests").resource(WIDGETS).apply_new(wanted)
+    return dict(transport.requests[-1].query)["fieldManager"]
+
+
+@pytest.mark.parametrize(
+    ("former", "live", "more", "reason"),
+    [
+        ({}, {}, (), ""),
+        ({}, {"of-defaults": 1}, (), ""),
+        ({"size": 2}, {}, (), ""),  # the values are in no name
+        ({"size": 2}, {"size": 2}, (), ".spec.size differs"),
+        ({"more": 1}, {}, (), "the object was created with another configuration"),
+        ({}, {}, (entry(),), "the object was created with another configuration"),
+    ],
+)
+async def test_record_of_a_creation_is_a_proof_for_the_same_members(
+    former: dict[str, Any], live: dict[str, Any], more: Any, reason: str
+) -> None:
+    manager = await creator_of(desired({**SPEC, **former}))
+    fields = {**FIELDS, **{f"f:{name}": {} for name in live}}
+    created = entry(manager=manager, operation="Update", fieldsV1={"f:spec": fields})
+    assert await reason_of(desired(), stored(created, *more, spec={**SPEC, **live})) == reason
