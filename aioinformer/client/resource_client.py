@@ -193,7 +193,7 @@ class ResourceClient(ObjectMethods[T]):
             AlreadyExists: there is an object of this name; further errors as `create`.
         """
         manager = self._settings.changed(options, "apply_new()").manager("apply_new()")
-        options["field_manager"] = creation_manager(manager, bodies.encode(obj, self.resource))
+        options["field_manager"] = creation_manager(manager, msgspec.json.decode(bodies.encode(obj, self.resource)))
         return await self.create(obj, namespace=namespace, **options)
 
     async def upgrade_managed_fields(

@@ -15,7 +15,7 @@ from aioinformer.client.changes import drift
 from aioinformer.client.changes.applied import Applied, difference
 from aioinformer.client.changes.editing import Live, check_members, check_stored, edit
 from aioinformer.client.changes.ownership import creation_moved
-from aioinformer.client.changes.patches import check_whole
+from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.client.requests import (
     APPLY,
     JSON,
@@ -267,13 +267,15 @@ class Verbs(Generic[T]):
         settings = self._settings.changed(options, "apply_if_changed()")
         manager = settings.manager("apply_if_changed()")
         found, _ = locate(self.resource, self.namespace, obj, namespace)
-        desired = bodies.encode(obj, self._form)
-        reason = "dry run" if settings.dry_run else difference(desired, cached, manager, found, self._subresource)
-        if not reason and cached is not None:
-            return Applied(cached, True, "")
+        document = msgspec.json.decode(bodies.encode(obj, self._form))
         if cached is None:
+            reason = "dry run" if settings.dry_run else "the object is not in the cache"
             return Applied(await self.apply(obj, force=force, namespace=namespace, **options), False, reason)
-        document = msgspec.json.decode(desired)
+        reason = "dry run"
+        if not settings.dry_run:
+            reason = difference(document, document_of(cached), manager, found, self._subresource)
+        if not reason:
+            return Applied(cached, True, "")
         document["metadata"].setdefault("uid", metadata_field(metadata_of(cached), "uid", "uid"))
         try:
             if not (self._subresource or settings.dry_run) and (moved := creation_moved(cached, manager)):

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, Ty
 import msgspec
 
 from aioinformer.client.changes.ownership import creations_of, creator_of, decoded_key, entries_of
-from aioinformer.client.changes.patches import contains, document_of, is_same
+from aioinformer.client.changes.patches import contains, is_same
 from aioinformer.resources.catalog.go_structs import Whole, is_builtin, stored_form
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SELF: Final = "."
+#: Members that name the object, and are no applied fields.
+_TYPE: Final = ("apiVersion", "kind")
+_NAME: Final = ("name", "namespace")
 _encode_sorted: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -55,30 +58,24 @@ class Applied(NamedTuple, Generic[T]):
     reason: str
 
 
-def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", subresource: str = "") -> str:
+def difference(
+    desired: Mapping[str, Any], live: Mapping[str, Any], manager: str, namespace: str = "", subresource: str = ""
+) -> str:
     """Return why applying a configuration may change an object; "" if it is certain that it does not.
 
-    `desired` is the JSON of the configuration, with `apiVersion` and `kind`; `cached` is None if the object is not
-    known.
+    Both are plain JSON, with `apiVersion` and `kind`. The namespace is that of a configuration that states none.
     """
-    if cached is None:
-        return "the object is not in the cache"
-    live = document_of(cached)
-    wanted = msgspec.json.decode(desired)
-    whole = {**wanted}
     metadata = live.get("metadata")
-    own_metadata = wanted.get("metadata")
+    own_metadata = desired.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(own_metadata, dict):
         return "metadata is missing"
-    for name in ("apiVersion", "kind"):
-        if wanted.pop(name, None) != live.get(name):
+    for name in _TYPE:
+        if desired.get(name) != live.get(name):
             return f"{name} differs"
-    if own_metadata.pop("name", None) != metadata.get("name"):
+    if own_metadata.get("name") != metadata.get("name"):
         return "metadata.name differs"
-    if (own_metadata.pop("namespace", None) or namespace) != (metadata.get("namespace") or ""):
+    if (own_metadata.get("namespace") or namespace) != (metadata.get("namespace") or ""):
         return "metadata.namespace differs"
-    if not own_metadata:
-        del wanted["metadata"]
     entries = list(entries_of(metadata, manager, "Apply", subresource=subresource))
     created = [] if subresource else creations_of(metadata, manager)
     if created and (entries or created[0].get("manager") != creation_manager(manager, desired)):
@@ -86,17 +83,22 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     fields = _fields_in(entries or created, manager, live["apiVersion"])
     if isinstance(fields, str):
         return fields
+    wanted = {name: value for name, value in desired.items() if name not in _TYPE}
+    wanted["metadata"] = {name: value for name, value in own_metadata.items() if name not in _NAME}
+    if not wanted["metadata"]:
+        del wanted["metadata"]
     # The form of the server is worked out only where the configuration as it is leaves a doubt.
-    unformed = _Proof(not created, strict=True, formed=False)
+    doubt = _Proof(not created, strict=True, formed=False).difference(fields, wanted, wanted, live, "")
+    if not doubt:
+        return ""
+    whole = {**{name: desired.get(name) for name in _TYPE}, **wanted}
     formed = _Proof(not created, strict=is_builtin(whole), formed=True)
-    return unformed.difference(fields, wanted, wanted, live, "") and formed.difference(
-        fields, wanted, stored_form(whole), live, ""
-    )
+    return formed.difference(fields, wanted, stored_form(whole), live, "")
 
 
-def creation_manager(manager: str, desired: bytes) -> str:
-    """Return the field manager that creates an object which a manager applies later."""
-    members = _encode_sorted(_members(msgspec.json.decode(desired)))
+def creation_manager(manager: str, desired: Mapping[str, Any]) -> str:
+    """Return the field manager that creates an object which a manager applies later; `desired` is plain JSON."""
+    members = _encode_sorted(_members(desired))
     return creator_of(manager) + sha256(members).hexdigest()[:16]
 
 

@@ -9,7 +9,7 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.encoding import checked_json
 from aioinformer.cache.objects.views import View, is_part, json_of, view_record
 from aioinformer.client.bodies import decode
-from aioinformer.client.changes.applied import Applied
+from aioinformer.client.changes.applied import Applied, difference
 from aioinformer.client.changes.owners import controller_of, is_former, references_with, stated_metadata
 from aioinformer.client.changes.ownership import has_key, owned_fields
 from aioinformer.client.changes.patches import check_whole, document_of
@@ -173,9 +173,10 @@ class _Child:
         applied: what has become of it; None before that, and if it is being deleted.
         is_proven: whether an earlier run has proven that it is as it should be.
         known: the known object; None if it is new.
+        live: its JSON; {} if it is new.
     """
 
-    __slots__ = ("_made", "applied", "digest", "form", "is_proven", "key", "known", "resource")
+    __slots__ = ("_made", "applied", "digest", "form", "is_proven", "key", "known", "live", "resource")
 
     def __init__(
         self,
@@ -194,6 +195,7 @@ class _Child:
         self.is_proven = proven is not None
         self.applied: Applied[Any] | None = Applied(proven, True, "") if self.is_proven else None
         self.known: Any = None
+        self.live: dict[str, Any] = {}
         self._made = made
 
     @property
@@ -301,29 +303,30 @@ class _Owner:
                 found = self._lister(child.resource).get(str(child.key))
             except NotFound:
                 return None
-        document = document_of(found)
-        self._check(document, child)
-        return found if _shows_managers(found, document) else await self._read(child)
+        child.live = document_of(found)
+        self._check(child.live, child)
+        return found if _shows_managers(found, child.live) else await self._read(child)
 
     async def apply(self, child: _Child, *, force: bool) -> Applied[Any] | None:
         """Apply an object of the set to the known one, or as a new one; return None if it is being deleted."""
         resource = child.resource
-        obj = child.made
         known = child.known
-        client = self._request.client.resource(resource)
         if known is None:
             try:
-                return Applied(await client.apply_new(obj), False, "the object is new")
+                created = await self._request.client.resource(resource).apply_new(child.made)
+                return Applied(created, False, "the object is new")
             except AlreadyExists:
                 known = await self._read(child)
                 if known is None:
                     raise
         if is_being_deleted(known):
             return None
-        applied = await client.apply_if_changed(obj, known, force=force)
-        if applied.skipped and resource.decoder is not None and isinstance(known, View):
-            return applied._replace(object=decode(json_of(known), ObjectType(resource)))
-        return applied
+        manager = self._request.client.field_manager
+        if manager and not difference(child.made, child.live, manager):
+            if resource.decoder is not None and isinstance(known, View):
+                known = decode(json_of(known), ObjectType(resource))
+            return Applied(known, True, "")
+        return await self._request.client.resource(resource).apply_if_changed(child.made, known, force=force)
 
     async def delete(self, resource: Resource[Any], key: ObjectName, obj: Any) -> str | None:
         """Delete an object if it is certainly one of the controller's own, in the version that proves it.
@@ -366,7 +369,8 @@ class _Owner:
     async def _read(self, child: _Child) -> Any:
         found = await self._get(child.resource, child.key)
         if found is not None:
-            self._check(document_of(found), child)
+            child.live = document_of(found)
+            self._check(child.live, child)
         return found
 
     async def _get(self, resource: Resource[Any], key: ObjectName) -> Any:

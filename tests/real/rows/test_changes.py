@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from aioinformer import ApiError, Conflict, ListWatch, Resource, SharedIndexInformer, UsageError, evolve
 from aioinformer.client import add_finalizer, get_condition, remove_finalizer, set_condition, set_controller_reference
 from aioinformer.client.changes.applied import difference
+from aioinformer.client.changes.patches import document_of
 from aioinformer.models import core_v1
 from tests.support.deployment_changes import CHANGES, DEPLOYMENT, LABELS, changed, without_version
 
@@ -59,7 +60,7 @@ PROVEN: list[tuple[str, dict[str, Any]]] = [
 def reason_of(client: Any, name: str, desired: dict[str, Any], cached: Any) -> str:
     resource = client.resource(name).resource
     whole = {"apiVersion": resource.api_version, "kind": resource.kind, **desired}
-    return difference(msgspec.json.encode(whole), cached, "tests", client.namespace)
+    return difference(document_of(whole), document_of(cached), "tests", client.namespace)
 
 
 async def test_repeated_applies_are_proven_to_change_nothing(client: Any) -> None:
@@ -175,7 +176,7 @@ async def test_custom_resources_are_proven_by_their_schema(client: Any) -> None:
 
     def reason(*path: Any, to: Any = ...) -> str:
         other = changed(*path, to=to, by=desired) if path else desired
-        return difference(msgspec.json.encode(other), cached, "tests", client.namespace)
+        return difference(document_of(other), document_of(cached), "tests", client.namespace)
 
     assert reason() == ""
     assert without_version(await widgets.apply(desired)) == without_version(cached)

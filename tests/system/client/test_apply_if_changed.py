@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
 from aioinformer import Client, HttpTransport, SharedIndexInformer, SharedInformerFactory, UsageError
 from aioinformer.client.changes.applied import difference
+from aioinformer.client.changes.patches import document_of
 from tests.support.deployment_changes import CHANGES, DEPLOYMENT, MAIN, POD, changed
 from tests.system.client.counting import Counting
 
@@ -31,7 +31,7 @@ def applying(counting: Counting) -> Client:
 
 
 def reason_of(desired: Any, cached: Any, manager: str = "tests") -> str:
-    return difference(msgspec.json.encode(desired), cached, manager, "shop")
+    return difference(desired, document_of(cached), manager, "shop")
 
 
 async def test_second_apply_of_the_same_is_skipped(applying: Client, counting: Counting) -> None:
@@ -118,7 +118,7 @@ def test_map_recorded_without_members_is_merged_with_those_of_others(kind: str, 
     metadata = {"name": "a", "annotations": {"c": ""}}
     desired = {"apiVersion": "v1", "kind": kind, "metadata": {**metadata, "labels": labels}}
     cached = {**desired, "metadata": {**metadata, "labels": {"a": "b"}, "managedFields": [entry]}}
-    assert (difference(msgspec.json.encode(desired), cached, "m") == "") is same
+    assert (difference(desired, document_of(cached), "m") == "") is same
 
 
 def test_fields_of_a_creation_whose_first_change_was_refused_prove_nothing() -> None:
@@ -127,7 +127,7 @@ def test_fields_of_a_creation_whose_first_change_was_refused_prove_nothing() -> 
     entry = {"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
     desired = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}
     cached = {**desired, "metadata": {"name": "a", "managedFields": [entry]}}
-    assert "recorded as written" in difference(msgspec.json.encode(desired), cached, "m")
+    assert "recorded as written" in difference(desired, document_of(cached), "m")
 
 
 async def test_field_that_another_manager_took_over_is_sent(client: Client) -> None:
@@ -199,7 +199,7 @@ def test_odd_records_prove_nothing(fields: Any) -> None:
     spec = {"size": 1, "parts": [{"name": "p"}]}
     desired = {"apiVersion": "e/v1", "kind": "W", "metadata": {"name": "a"}, "spec": spec}
     cached = {**desired, "metadata": {"name": "a", "managedFields": [entry]}}
-    assert difference(msgspec.json.encode(desired), cached, "m")
+    assert difference(desired, document_of(cached), "m")
 
 
 @pytest.mark.parametrize(
@@ -218,4 +218,4 @@ def test_record_of_this_version_and_manager_alone_is_a_proof(entry: Any, same: b
     desired = {"apiVersion": "e/v1", "kind": "W", "metadata": {"name": "a"}, "spec": {"size": 1}}
     managed = [{**own, "fieldsV1": {"f:spec": {"f:size": {}}}, **entry}]
     cached = {**desired, "metadata": {"name": "a", "managedFields": managed}}
-    assert (difference(msgspec.json.encode(desired), cached, "m") == "") is same
+    assert (difference(desired, document_of(cached), "m") == "") is same

@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from aioinformer import ApiError, SharedInformerFactory, UsageError
-from aioinformer.client import verbs
 from aioinformer.client.changes import applied
 from aioinformer.client.retries import Sender
 from aioinformer.controller import apply_set
 from aioinformer.controller.errors import ForeignObject
+from aioinformer.controller.helpers import pruning
 from aioinformer.errors import FormerOwner, OptionError
 from aioinformer.models import core_v1
 from tests.support.bench import CLEANUP, Bench
@@ -261,11 +261,11 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     compare = applied.difference
 
-    def difference(desired: bytes, cached: Any, *arguments: Any) -> str:
-        found.append(cached.metadata.name if cached is not None else "")
-        return compare(desired, cached, *arguments)
+    def difference(desired: Any, live: Any, *arguments: Any) -> str:
+        found.append(live["metadata"]["name"])
+        return compare(desired, live, *arguments)
 
-    monkeypatch.setattr(verbs, "difference", difference)
+    monkeypatch.setattr(pruning, "difference", difference)
     return found
 
 
@@ -299,7 +299,7 @@ async def test_write_that_changes_nothing_is_no_proof(
     await apply_set(request, [settings("a", size="10")], resources=BOTH)
     await settle(bench, caches)
     with monkeypatch.context() as doubtful:
-        doubtful.setattr(verbs, "difference", lambda *arguments: "in doubt")
+        doubtful.setattr(applied, "entries_of", lambda *arguments, **options: iter(()))  # no managed fields: a doubt
         assert (await apply_set(request, [settings("a", size="10")], resources=BOTH)).sent == 1
     comparisons.clear()
     assert (await apply_set(request, [settings("a", size="10")], resources=BOTH)).sent == 0

@@ -39,9 +39,9 @@ def test_objects_have_the_same_members_and_manager(item: str) -> None:
 def test_child_that_was_created_needs_no_write() -> None:
     metadata = {name: value for name, value in CHILD["metadata"].items() if name not in SERVER_SETS}
     wanted = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": CHILD["data"]}
-    assert difference(json.dumps(wanted).encode(), CHILD, "web") == ""
+    assert difference(wanted, CHILD, "web") == ""
     changed = {**wanted, "data": {"seq": "MQ=="}}
-    assert difference(json.dumps(changed).encode(), CHILD, "web") == ".data.seq differs"
+    assert difference(changed, CHILD, "web") == ".data.seq differs"
 
 
 def test_child_that_was_created_belongs_to_its_controller() -> None:
