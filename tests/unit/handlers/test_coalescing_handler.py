@@ -118,7 +118,7 @@ filtering: Any = FilteringResourceEventHandler
         (filtering(refuse, Recorder()), "filter_func must be a plain function"),
         (filtering(bool, object()), "object is not a handler"),
     ],
-    ids=str,
+    ids=("object", "function", "none", "text", "delete", "update", "add", "detailed", "filter", "filtered"),
 )
 def test_what_is_no_handler_is_refused(handler: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
