@@ -299,6 +299,14 @@ async def test_list_whose_token_expired_keeps_its_version(match: str) -> None:
         await Client(transport).core.v1.configmaps.list(resource_version="7", resource_version_match=match, page_size=1)
 
 
+async def test_list_whose_token_expired_keeps_its_selectors_and_limit() -> None:
+    whole = listed(OBJECT, OBJECT, OBJECT, resourceVersion="12")
+    transport = Scripted(listed(OBJECT, **{"continue": "t"}), refusal(410, "Expired"), whole)
+    found = await Client(transport).core.v1.configmaps.list("a=b", "x=y", page_size=1, limit=2)
+    assert (len(found), found.resource_version) == (2, "12")
+    assert transport.requests[2].query == (("labelSelector", "a=b"), ("fieldSelector", "x=y"))
+
+
 @pytest.mark.parametrize("reason", ["", "Conflict", "SomethingNew"])
 async def test_409_with_any_other_reason_is_a_conflict(reason: str) -> None:
     with pytest.raises(Conflict) as caught:

@@ -95,6 +95,13 @@ def test_warning_names_the_largest_caches_and_the_remedy(caplog: pytest.LogCaptu
     assert len(caplog.messages) == 2
 
 
+def test_caches_that_grow_beyond_the_limit_again_are_warned_of_again(caplog: pytest.LogCaptureFixture) -> None:
+    limit = MemoryLimit(200_000_000)
+    for megabytes in 300, 150, 210:
+        limit.check([taken("v1/secrets", megabytes * 1_000_000)])
+    assert [each.partition(",")[0] for each in caplog.messages] == ["the caches take 300 MB", "the caches take 210 MB"]
+
+
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure every 10 ms instead of every minute."""

@@ -446,6 +446,26 @@ async def test_multi_namespace_informer_has_each_namespace() -> None:
     assert json.dumps(snapshot)
 
 
+@pytest.mark.parametrize("names", [("one", "two"), ("two", "one")], ids=str)
+async def test_next_retry_is_the_earliest_of_all_namespaces(names: tuple[str, str]) -> None:
+    pods = {"one": Collection("a"), "two": Collection("b"), "": Collection()}
+    informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(lambda namespace: pods[namespace], ["one", "two"])
+    async with informer:
+        await informer.wait_for_sync()
+        for name in names:
+            pods[name].refusals.extend(TransportError("lost") for _ in range(50))
+            pods[name].end_watches()
+            await asyncio.sleep(100 if name == names[0] else 0.1)
+        snapshot = informer.snapshot()
+    first, last = (snapshot["namespaces"][name] for name in names)
+    assert first["next_retry"] is not None
+    assert last["next_retry"] is not None
+    assert first["next_retry"] - last["next_retry"] > 5, "its delay has grown"
+    assert first["attempts"] > last["attempts"] > 0
+    assert snapshot["next_retry"] == last["next_retry"]
+    assert snapshot["attempts"] == first["attempts"]
+
+
 async def test_factory_has_all_informers() -> None:
     async with SharedInformerFactory(Cluster()) as factory:
         pods = factory.core.v1.pods.informer()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections import defaultdict
 from random import Random
+from weakref import WeakSet
 
 import pytest
 
@@ -119,6 +121,65 @@ def test_overdue_backlog_leaves_every_second_run_to_changes() -> None:
         queue.add(ObjectName("a", f"change-{name}"), UPDATED, 31.0)
     started = [take(queue, 31.0) for _ in range(10)]
     assert started == [text for name in range(5) for text in (f"a/change-{name}", f"a/{name}")]
+
+
+@pytest.mark.behaviour("C-07")
+@pytest.mark.parametrize("end", ["starts", "is raised", "is forgotten"])
+def test_turns_of_an_overdue_request_end_with_it(end: str) -> None:
+    queue = schedule()
+    for name, since in ("old", 0.0), ("late-1", 20.0), ("late-2", 20.0):
+        queue.add(ObjectName("a", name), Cause("initial"), since, priority=LOW_PRIORITY)
+    for name in range(4):
+        queue.add(ObjectName("a", f"change-{name}"), UPDATED, 31.0)
+    started = [take(queue, 31.0)]
+    if end == "starts":
+        started.append(take(queue, 31.0))
+    elif end == "is raised":
+        queue.add(key("a/old"), UPDATED, 31.0)
+    else:
+        queue.forget(key("a/old"), 31.0)
+    started += take_all(queue, 31.0)
+    changes = [f"a/change-{name}" for name in range(4)]
+    expected = {
+        "starts": [changes[0], "a/old", *changes[1:]],
+        "is raised": [*changes, "a/old"],
+        "is forgotten": changes,
+    }
+    assert started == [*expected[end], "a/late-1", "a/late-2"]
+
+
+class Team:
+    """A group of requests, known by weak references."""
+
+
+@pytest.mark.parametrize("group_limit", [None, 1])
+@pytest.mark.parametrize(("taken", "finished"), [(0.0, 0.0), (31.0, 31.0), (0.0, 40.0)], ids=["soon", "late", "long"])
+def test_group_is_forgotten_with_its_last_request(taken: float, finished: float, group_limit: int | None) -> None:
+    teams: WeakSet[Team] = WeakSet()
+
+    def new_team(key: ObjectName) -> Team:
+        team = Team()
+        teams.add(team)
+        return team
+
+    def look(now: float) -> None:
+        """Ask for a run, often enough to look at the age of each lane."""
+        for _ in range(100):
+            assert queue.take(now) is None
+
+    queue = schedule(group=new_team, group_limit=group_limit)
+    for name in range(100):
+        queue.add(ObjectName("a", str(name)), UPDATED, 0.0)
+    runs = [queue.take(taken) for _ in range(100)]
+    assert len(teams) == 100
+    look(finished)
+    for run in runs:
+        assert run is not None
+        queue.finish(run, Finished(), finished)
+    look(finished + AGEING)
+    del runs, run
+    gc.collect()
+    assert len(teams) == 0
 
 
 @pytest.mark.behaviour("C-09", "C-13")
