@@ -378,6 +378,28 @@ async def test_undecodable_object_does_not_stop_a_new_leader(opaque: bool) -> No
 
 
 @pytest.mark.behaviour("C-79")
+@pytest.mark.parametrize("opaque", [False, True])
+async def test_new_leader_awaits_no_deletion_after_a_nameless_object(opaque: bool) -> None:
+    server, seen = Led("a"), []
+    server.opaque = opaque
+    server.put("pods", pod("known"))
+
+    async def reconcile(request: Request[Any]) -> None:
+        seen.append({each.metadata.name for each in request.lister(PODS).list()})
+
+    async with elected(server, child_controller(reconcile)):
+        await started()
+        server.objects["pods"]["default/known"] = {"metadata": {"namespace": "default"}}
+        server.delay = lambda: 3.0
+        server.put("pods", pod("child-of-the-former"))
+        await server.hand_over()
+        await asyncio.sleep(2.9)
+        assert seen == []
+        await asyncio.sleep(0.2)
+        assert seen == [{"known", "child-of-the-former"}]
+
+
+@pytest.mark.behaviour("C-79")
 async def test_stop_while_waiting_is_quick() -> None:
     server, runs, tasks = Led(), Runs(), asyncio.all_tasks()
     async with elected(server, child_controller(runs)):
