@@ -129,8 +129,8 @@ def test_turns_of_an_overdue_request_end_with_it(end: str) -> None:
     queue = schedule()
     for name, since in ("old", 0.0), ("late-1", 20.0), ("late-2", 20.0):
         queue.add(ObjectName("a", name), Cause("initial"), since, priority=LOW_PRIORITY)
-    for name in range(4):
-        queue.add(ObjectName("a", f"change-{name}"), UPDATED, 31.0)
+    for number in range(4):
+        queue.add(ObjectName("a", f"change-{number}"), UPDATED, 31.0)
     started = [take(queue, 31.0)]
     if end == "starts":
         started.append(take(queue, 31.0))
@@ -139,7 +139,7 @@ def test_turns_of_an_overdue_request_end_with_it(end: str) -> None:
     else:
         queue.forget(key("a/old"), 31.0)
     started += take_all(queue, 31.0)
-    changes = [f"a/change-{name}" for name in range(4)]
+    changes = [f"a/change-{number}" for number in range(4)]
     expected = {
         "starts": [changes[0], "a/old", *changes[1:]],
         "is raised": [*changes, "a/old"],
