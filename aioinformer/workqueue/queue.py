@@ -122,7 +122,8 @@ class WorkQueue(Generic[T]):
         return (await self._get())[0]
 
     async def _get(self) -> tuple[T, Work]:
-        await self._slicer.pause()
+        if len(self._order):  # a wait gives other tasks a turn anyway
+            await self._slicer.pause()
         while not len(self._order):
             if self._shutting_down and not self._count_delayed():
                 raise QueueShutDown(f"{self._title} was shut down")
