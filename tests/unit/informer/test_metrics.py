@@ -18,6 +18,7 @@ from aioinformer.metrics import InformerName, InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, line
+from tests.support.limits import measure_slices
 from tests.support.queues import QUEUES
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
@@ -117,7 +118,10 @@ async def test_informer_without_reserved_name_has_no_metrics(
 
 @pytest.mark.conformance("MET-02")
 @pytest.mark.parametrize("queue", QUEUES)
-async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueName) -> None:
+async def test_queued_counts_waiting_deltas(
+    shop: InformerName, queue: QueueName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure_slices(monkeypatch, lambda: 0.0)  # all changes are received in one slice
     pods = Collection("a")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(
         pods, options=RunOptions(queue=queue), identifier=shop.with_resource(PODS)
